@@ -1,0 +1,33 @@
+# `make demo` and `make test` are all a newcomer needs; both set up .venv first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test quick lint docs clean
+.DEFAULT_GOAL := demo
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(VENV)/.ready
+	$(BIN)/lexinvariant demo
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+quick: $(VENV)/.ready  ## what to run while editing
+	$(BIN)/python -m pytest -x -m 'not slow'
+
+docs: $(VENV)/.ready  ## regenerate docs/cli.md from --help
+	$(BIN)/python -m lexinvariant.cli.document > docs/cli.md
+
+clean:
+	rm -rf $(VENV) build demo .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,38 @@
+"""Lexinvariant language models: no fixed token embeddings, so p(x) = p(pi(x)) for every permutation pi.
+
+    import lexinvariant
+    model = lexinvariant.load("runs/tiny/model")
+    model.score(["a big bad", "e cop cod"], draws=8)
+
+Names are loaded when they are first used, so that importing the package is fast.
+"""
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Corpus": "lexinvariant.text",
+    "LexiconConfig": "lexinvariant.config",
+    "Model": "lexinvariant.model.api",
+    "ModelConfig": "lexinvariant.config",
+    "TrainConfig": "lexinvariant.config",
+    "UserError": "lexinvariant.errors",
+    "load": "lexinvariant.model.api",
+    "prepare": "lexinvariant.text",
+    "preset": "lexinvariant.presets",
+    "train": "lexinvariant.training.loop",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lexinvariant' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

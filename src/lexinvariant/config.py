@@ -1,0 +1,231 @@
+"""Every setting of a run, in frozen dataclasses: the only place where defaults live.
+
+A choice that the paper leaves open is a field whose first option is the paper-like one. The resolved
+configuration is saved as JSON beside each checkpoint and each exported model.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from lexinvariant.errors import UserError
+
+LexiconKind = Literal["gaussian", "learned", "permuted", "annealed", "mixed", "token-permuted"]
+
+
+@dataclass(frozen=True)
+class LexiconConfig:
+    """Where a sequence's token table comes from."""
+
+    kind: LexiconKind = "gaussian"
+    """gaussian: fresh N(0, I) rows a sequence, the paper's construction. learned: a fixed table, the standard
+    LM. permuted: a fresh permutation of a learned table a sequence. annealed: permutes a growing share of the
+    symbols as training goes on, and ends as permuted. mixed: Gaussian rows for a random share p of the token
+    types, learned rows for the rest. token-permuted: the paper's B_p, a standard LM trained on sequences in
+    which a share p of the tokens is replaced by a random permutation of the vocabulary."""
+    p: float = 0.2
+    """Share of randomised tokens for mixed and token-permuted."""
+    unit: Literal["position", "type"] = "position"
+    """token-permuted: draw B_p anew at every position (the paper's appendix) or once a token type (its text)."""
+    permute_targets: bool = True
+    """token-permuted: predict the permuted tokens, or the original ones."""
+    anneal_from: float = 0.02
+    anneal_to: float = 1.1
+    """annealed: a sequence permutes a share U(0, hi) of the symbols, and hi rises linearly between these."""
+    anneal_share: float = 0.35
+    """annealed: the share of training over which hi rises; after it every symbol is permuted."""
+    affine: Literal["scalar", "channel"] = "scalar"
+    """Learnable scale and bias on the embedding: one number each, or one a channel."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.p <= 1.0:
+            raise UserError(f"lexicon.p is a probability, so {self.p} is out of range: give a number from 0 to 1.")
+
+    @property
+    def has_table(self) -> bool:
+        return self.kind != "gaussian"
+
+    @property
+    def at_evaluation(self) -> "LexiconConfig":
+        """The lexicon that a trained model is used with: noise that only regularises training is off."""
+        used: dict[str, LexiconKind] = {"annealed": "permuted", "mixed": "learned", "token-permuted": "learned"}
+        return dataclasses.replace(self, kind=used.get(self.kind, self.kind))
+
+    @property
+    def is_lexinvariant(self) -> bool:
+        """Whether a symbol's name carries no information at evaluation."""
+        return self.at_evaluation.kind in ("gaussian", "permuted")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A decoder-only Transformer whose token table is an argument."""
+
+    vocab_size: int = 128
+    context: int = 512
+    n_layers: int = 12
+    width: int = 1024
+    n_heads: int = 8
+    head_dim: int = 128
+    hidden: int = 4096
+    lexicon: LexiconConfig = field(default_factory=LexiconConfig)
+    readout: Literal["full", "seen"] = "full"
+    """full: a softmax over the vocabulary, as the paper. seen: logits for the symbols seen so far and one for
+    all others, whose mass is shared evenly; exact for a lexinvariant model, since unseen symbols are
+    exchangeable."""
+    logit_scale: Literal["width", "vocab"] = "width"
+    """Logits are multiplied by 1/sqrt(width) or 1/sqrt(vocab_size)."""
+    smeared_keys: bool = False
+    """Each head may mix the previous position's key into a key: "what followed this symbol" in one layer."""
+    normalize_qk: bool = True
+    """L2-normalise queries and keys, with a learned scale a head."""
+    qk_scale_init: float = 1.0
+    bias_before_scale: bool = True
+    """Whether the head's scale multiplies the position bias too."""
+    position_buckets: int = 32
+    position_max_distance: int = 128
+    decipher_head: bool = False
+    """A two-layer head that names the true identity of the symbol just read, trained along with the model."""
+    decipher_hidden: int = 512
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    """Dropout inside attention: only with attention="xla"."""
+    attention: Literal["auto", "xla", "cudnn"] = "auto"
+    """auto: cuDNN's fused attention on NVIDIA GPUs in 16-bit, plain XLA elsewhere."""
+    norm_eps: float = 1e-6
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "context", "n_layers", "width", "n_heads", "head_dim", "hidden"):
+            if getattr(self, name) < 1:
+                raise UserError(f"model.{name} is {getattr(self, name)}: give a number of at least 1.")
+        if self.n_heads * self.head_dim != self.width:
+            raise UserError(
+                f"The heads do not divide the width: {self.n_heads} heads x {self.head_dim} is "
+                f"{self.n_heads * self.head_dim}, not {self.width}: change --model.n-heads, --model.head-dim "
+                "or --model.width."
+            )
+        if self.attention == "cudnn" and self.attention_dropout > 0:
+            raise UserError(
+                "cuDNN attention has no dropout inside: set --model.attention xla or --model.attention-dropout 0."
+            )
+        if self.smeared_keys and self.n_heads % 2:
+            raise UserError("Smeared keys start half of the heads smeared: give an even --model.n-heads.")
+
+    @property
+    def n_matmul_parameters(self) -> int:
+        """Parameters of the layers' matrices: the N of the FLOP count, without any token table."""
+        return self.n_layers * (4 * self.width * self.width + 2 * self.width * self.hidden)
+
+    def flop_per_token(self, length: int) -> int:
+        """Training FLOP a token, 6N + 12*L*H*hd*T: attention counted in full, the readout not at all."""
+        return 6 * self.n_matmul_parameters + 12 * self.n_layers * self.width * length
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """How parameters move."""
+
+    name: Literal["adafactor", "adamw"] = "adafactor"
+    """adafactor: exactly the paper's (beta1 0.9, decay 0.8, clip 1, parameter scale, no weight decay)."""
+    rate: float = 0.01
+    final_rate_share: float = 0.1
+    """The rate at the end, as a share of the peak."""
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    warmup_steps: int = 1000
+    beta1: float = 0.9
+    beta2: float = 0.95
+    weight_decay: float = 0.0
+    clip_norm: float = 0.0
+    """Clip the gradient's global norm; 0 is off."""
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What is read, and how it is cut."""
+
+    path: str = ""
+    """A folder made by `lexinvariant data prepare`, or `markov12`, the built-in small language."""
+    packed: bool = False
+    """Let documents adjoin in one sequence; off is the paper's way: pieces of one document, the tail padded."""
+
+
+@dataclass(frozen=True)
+class ShardingConfig:
+    """How many devices share the work; 0 means all that the other axis leaves."""
+
+    data: int = 0
+    """Ways in which the batch is split, parameters replicated."""
+    fsdp: int = 1
+    """Ways in which the batch and the parameters are split."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """How often a run looks at itself and saves."""
+
+    eval_every: int = 1000
+    eval_sequences: int = 256
+    save_every: int = 1000
+    keep_last: int = 2
+    keep_best: int = 1
+    log_every: int = 10
+    stop_after_minutes: float = 0.0
+    """Save and stop cleanly after this long, to be continued by the same command; 0 is never."""
+    tensorboard: bool = True
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A whole training run."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    sharding: ShardingConfig = field(default_factory=ShardingConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+    steps: int = 250_000
+    batch_size: int = 64
+    accumulate: int = 1
+    """Gradient accumulation: the batch is processed in this many parts."""
+    decipher_weight: float = 0.3
+    """Weight of the deciphering head's cross-entropy, where the model has the head."""
+    seed: int = 0
+    dtype: Literal["bfloat16", "float32"] = "bfloat16"
+    """Type of the arithmetic; parameters and their updates are float32."""
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.steps < 1:
+            raise UserError(
+                f"batch_size is {self.batch_size} and steps is {self.steps}: give both at least 1."
+            )
+        if self.accumulate < 1 or self.batch_size % self.accumulate:
+            raise UserError(
+                f"A batch of {self.batch_size} cannot be accumulated in {self.accumulate} equal parts: "
+                "choose --accumulate so that it divides --batch-size."
+            )
+
+    @property
+    def tokens_per_step(self) -> int:
+        return self.batch_size * self.model.context
+
+
+Config = TypeVar("Config")
+
+
+def to_json(config: Any) -> str:
+    return json.dumps(dataclasses.asdict(config), indent=2) + "\n"
+
+
+def from_dict(kind: type[Config], values: Mapping[str, Any]) -> Config:
+    """Build a (nested) configuration; a field that this version does not know is an error, not a shrug."""
+    hints = get_type_hints(kind)
+    unknown = set(values) - set(hints)
+    if unknown:
+        raise UserError(
+            f"The saved configuration has fields that this version does not know ({', '.join(sorted(unknown))}): "
+            "install the version of lexinvariant that wrote it."
+        )
+    nested = {name: from_dict(hints[name], v) if isinstance(v, Mapping) else v for name, v in values.items()}
+    return kind(**nested)

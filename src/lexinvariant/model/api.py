@@ -1,0 +1,66 @@
+"""A loaded model: what most users need, in one object."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from lexinvariant.config import LexiconKind, ModelConfig
+from lexinvariant.errors import UserError
+from lexinvariant.model.generate import generate_tokens
+from lexinvariant.model.params import Params
+from lexinvariant.model.scoring import score_tokens
+from lexinvariant.model.weights import find_model, load_model
+from lexinvariant.text import Vocab
+
+
+@dataclass(frozen=True)
+class Model:
+    """Parameters, their configuration and their vocabulary."""
+
+    config: ModelConfig
+    params: Params
+    vocab: Vocab
+
+    def score(self, texts: str | Sequence[str], draws: int = 1, seed: int = 0) -> list[np.ndarray]:
+        """For each text, log p(token | the tokens before it) in nats, of the mixture over `draws` lexicons.
+
+        A lexinvariant model gives `score(x) == score(pi(x))` bit for bit, for every permutation pi.
+        """
+        if isinstance(texts, str):
+            texts = [texts]
+        tokens = [self.vocab.encode(text) for text in texts]
+        return score_tokens(self.params, self.config, tokens, draws=draws, seed=seed)
+
+    def generate(
+        self,
+        prompt: str = "",
+        n_tokens: int = 100,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        seed: int = 0,
+    ) -> str:
+        """A continuation of the prompt, sampled under one lexicon."""
+        tokens = generate_tokens(
+            self.params,
+            self.config,
+            self.vocab.encode(prompt).astype(np.int64),
+            n_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            seed=seed,
+        )
+        return self.vocab.decode(tokens)
+
+    def with_lexicon(self, kind: LexiconKind) -> "Model":
+        """The same weights under another lexicon, such as a permuted-table model under fresh Gaussians."""
+        if kind != "gaussian" and self.params.lexicals.table_VD is None:
+            raise UserError(f"This model has no learned table to be {kind}: only 'gaussian' fits it.")
+        return replace(self, config=replace(self.config, lexicon=replace(self.config.lexicon, kind=kind)))
+
+
+def load(place: str | Path) -> Model:
+    """Read a model from a folder that `lexinvariant export` wrote, or from the Hugging Face Hub by name."""
+    return Model(*load_model(find_model(place)))

@@ -1,0 +1,74 @@
+"""Causal attention with T5's relative position bias: cuDNN's fused kernel on GPUs, plain XLA elsewhere."""
+
+import math
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+MASKED = -1e30
+
+
+def distance_buckets(n: int, buckets: int, max_distance: int) -> np.ndarray:
+    """T5's causal bucket of each distance 0..n-1: exact up to half of the buckets, then logarithmic."""
+    distance = np.arange(n)
+    exact = buckets // 2
+    span = math.log(max_distance / exact)
+    far = exact + (np.log(np.maximum(distance, 1) / exact) / span * (buckets - exact)).astype(np.int64)
+    return np.where(distance < exact, distance, np.minimum(far, buckets - 1))
+
+
+def bias_by_distance(position_WN: jax.Array, n: int, max_distance: int) -> jax.Array:
+    """bias_NT of every distance. A product with one-hot rows: its gradient is a product too, not a scatter."""
+    buckets = distance_buckets(n, position_WN.shape[0], max_distance)
+    onehot_TW = np.eye(position_WN.shape[0], dtype=np.float32)[buckets]
+    return jnp.einsum("tw,wn->nt", onehot_TW, position_WN.astype(jnp.float32), precision="highest")
+
+
+def toeplitz(bias_NT: jax.Array) -> jax.Array:
+    """bias_NTS[n, t, s] = bias_NT[n, t - s] for s <= t (the rest is masked by causality).
+
+    Row t is [b_t ... b_1 b_0 0 ...]: the row [b_0 0 ... 0 b_(T-1) ... b_1], of length 2T, turned by t. Repeating
+    it and cutting the repetition into rows of 2T-1 turns each row by one more. These are reshapes, and so is
+    their gradient, where indexing would give a scatter-add.
+    """
+    n_heads, length = bias_NT.shape
+    zeros_NT = jnp.zeros((n_heads, length), bias_NT.dtype)
+    turned = jnp.concatenate([bias_NT[:, :1], zeros_NT, bias_NT[:, :0:-1]], axis=1)
+    repeated = jnp.broadcast_to(turned[:, None, :], (n_heads, length, 2 * length)).reshape(n_heads, -1)
+    rows = repeated[:, : length * (2 * length - 1)].reshape(n_heads, length, 2 * length - 1)
+    return rows[:, :, :length]
+
+
+def causal_attention(
+    q_BTNK: jax.Array,
+    k_BTNK: jax.Array,
+    v_BTNK: jax.Array,
+    bias_NTS: jax.Array,
+    implementation: Literal["xla", "cudnn"],
+    dropout: float = 0.0,
+    dropout_key: jax.Array | None = None,
+) -> jax.Array:
+    """Attention of every position over itself and those before; scales are already in q and in the bias."""
+    if implementation == "cudnn":
+        bias_1NTS = bias_NTS.astype(q_BTNK.dtype)[None]
+        return jax.nn.dot_product_attention(
+            q_BTNK, k_BTNK, v_BTNK, bias=bias_1NTS, scale=1.0, is_causal=True, implementation="cudnn"
+        )
+    length = q_BTNK.shape[1]
+    logits_BNTS = jnp.einsum("btnk,bsnk->bnts", q_BTNK, k_BTNK, preferred_element_type=jnp.float32)
+    causal_TS = jnp.tril(jnp.ones((length, length), bool))
+    logits_BNTS = jnp.where(causal_TS, logits_BNTS + bias_NTS, MASKED)
+    weight_BNTS = jax.nn.softmax(logits_BNTS, axis=-1)
+    if dropout_key is not None and dropout > 0:
+        kept = jax.random.bernoulli(dropout_key, 1 - dropout, weight_BNTS.shape)
+        weight_BNTS = jnp.where(kept, weight_BNTS / (1 - dropout), 0.0)
+    return jnp.einsum("bnts,bsnk->btnk", weight_BNTS.astype(v_BTNK.dtype), v_BTNK)
+
+
+def choose_implementation(wanted: str, dtype: jnp.dtype) -> Literal["xla", "cudnn"]:
+    """`auto` is cuDNN where it can run: on a GPU, in 16-bit."""
+    if wanted == "auto":
+        return "cudnn" if jax.default_backend() == "gpu" and jnp.dtype(dtype).itemsize == 2 else "xla"
+    return "cudnn" if wanted == "cudnn" else "xla"

@@ -1,0 +1,199 @@
+"""The parameters: what there is, how it starts, how it is sharded and what it is called.
+
+A field's name ends in its axes (`up_DF`), and that suffix is the single source of its shape, its sharding and
+its documentation. Axes: V vocabulary, D width, N heads, E all heads' dimensions together, F hidden width,
+W position buckets, P hidden width of the deciphering head. Attention's matrices are stored as plain matrices,
+since Adafactor factors what it sees: a matrix (D, E) is not the same to it as an array (D, N, K).
+"""
+
+import math
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from lexinvariant.config import ModelConfig
+from lexinvariant.rng import Stream, key_at
+
+Init = Callable[[jax.Array, tuple[int, ...]], jax.Array]
+
+
+@dataclass(frozen=True)
+class Lexicals:
+    """What touches token rows at the input; there is a table only where rows are learned."""
+
+    table_VD: Any
+    scale: Any
+    bias: Any
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One Transformer block; or all of them, stacked along a first axis L that the names leave out."""
+
+    attention_norm_D: Any
+    query_DE: Any
+    key_DE: Any
+    value_DE: Any
+    qk_scale_N: Any
+    position_WN: Any
+    smear_N: Any
+    out_ED: Any
+    mlp_norm_D: Any
+    up_DF: Any
+    down_FD: Any
+
+
+@dataclass(frozen=True)
+class DecipherHead:
+    """Linear, GELU, linear: from a hidden state to the true identity of the symbol just read."""
+
+    up_DP: Any
+    up_bias_P: Any
+    down_PV: Any
+    down_bias_V: Any
+
+
+@dataclass(frozen=True)
+class Params:
+    """A model's parameters, or a tree of the same form of anything that is known for each of them."""
+
+    lexicals: Lexicals
+    layers: Layer  # stacked: a few large arrays are faster to update, save and pass around than many small ones
+    final_norm_D: Any
+    start_D: Any  # the state that predicts the first symbol, before anything is read
+    unseen_D: Any  # the readout row of "a symbol not seen yet"
+    decipher: DecipherHead | None
+
+
+for _node in (Lexicals, Layer, DecipherHead, Params):
+    jax.tree_util.register_dataclass(_node)
+
+
+@dataclass(frozen=True)
+class ParamSpec:
+    """All that is to know of one parameter before it has a value."""
+
+    shape: tuple[int, ...]
+    axes: tuple[str, ...]
+    init: Init
+
+
+def _constant(value: float) -> Init:
+    return lambda key, shape: jnp.full(shape, value, jnp.float32)
+
+
+def _unit_normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    return jax.random.normal(key, shape, jnp.float32)
+
+
+def _fan_in(n_inputs: int) -> Init:
+    """Truncated normal of variance 1/n_inputs (the factor undoes what truncation at two sigma takes away)."""
+    deviation = 1 / math.sqrt(n_inputs) / 0.87962566103423978
+    return lambda key, shape: deviation * jax.random.truncated_normal(key, -2, 2, shape, jnp.float32)
+
+
+def _half_smeared(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Half of the heads start by matching the previous symbol, half by matching the current one."""
+    return jnp.broadcast_to(jnp.where(jnp.arange(shape[-1]) < shape[-1] // 2, 3.0, -3.0), shape)
+
+
+def specs(config: ModelConfig) -> Params:
+    """The table of every parameter of a model, in the form of its parameters."""
+    c = config
+    size = {"V": c.vocab_size, "D": c.width, "N": c.n_heads, "E": c.n_heads * c.head_dim, "L": c.n_layers}
+    size |= {"F": c.hidden, "W": c.position_buckets, "P": c.decipher_hidden}
+
+    def spec(axes: str, init: Init) -> ParamSpec:
+        return ParamSpec(tuple(size[axis] for axis in axes), tuple(axes), init)
+
+    def named(node: type, inits: dict[str, Init | None], stacked: str = "") -> Any:
+        """Shapes come from the suffix of each name; None stands for a parameter this model does without."""
+
+        def from_name(name: str, init: Init | None) -> ParamSpec | None:
+            return None if init is None else spec(stacked + name.rpartition("_")[2], init)
+
+        return node(**{name: from_name(name, init) for name, init in inits.items()})
+
+    ones, zeros = _constant(1.0), _constant(0.0)
+    layers = named(
+        Layer,
+        {
+            "attention_norm_D": ones,
+            "query_DE": _fan_in(c.width),
+            "key_DE": _fan_in(c.width),
+            "value_DE": _fan_in(c.width),
+            "qk_scale_N": _constant(c.qk_scale_init) if c.normalize_qk else None,
+            "position_WN": _fan_in(c.position_buckets),
+            "smear_N": _half_smeared if c.smeared_keys else None,
+            "out_ED": _fan_in(c.width),
+            "mlp_norm_D": ones,
+            "up_DF": _fan_in(c.width),
+            "down_FD": _fan_in(c.hidden),
+        },
+        stacked="L",
+    )
+    affine = "D" if c.lexicon.affine == "channel" else ""
+    head = {
+        "up_DP": _fan_in(c.width),
+        "up_bias_P": zeros,
+        "down_PV": _fan_in(c.decipher_hidden),
+        "down_bias_V": zeros,
+    }
+    return Params(
+        lexicals=Lexicals(
+            table_VD=spec("VD", _unit_normal) if c.lexicon.has_table else None,
+            scale=spec(affine, ones),
+            bias=spec(affine, zeros),
+        ),
+        layers=layers,
+        final_norm_D=spec("D", ones),
+        start_D=spec("D", zeros),
+        unseen_D=spec("D", zeros) if c.readout == "seen" else None,
+        decipher=named(DecipherHead, head) if c.decipher_head else None,
+    )
+
+
+def is_spec(leaf: Any) -> bool:
+    return isinstance(leaf, ParamSpec)
+
+
+def flatten_named(tree: Any) -> Iterator[tuple[str, Any]]:
+    """Leaves with dotted names (`layers.up_DF`), the names used in safetensors files."""
+    for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_spec)[0]:
+        yield ".".join(str(getattr(part, "name", getattr(part, "idx", None))) for part in path), leaf
+
+
+def init(config: ModelConfig, seed: int) -> Params:
+    """Fresh parameters; each is drawn from its own name, so adding one leaves the others as they were."""
+    table = specs(config)
+    values = [
+        spec.init(key_at(seed, Stream.INIT, zlib.crc32(name.encode())), spec.shape)
+        for name, spec in flatten_named(table)
+    ]
+    return jax.tree.unflatten(jax.tree.structure(table, is_leaf=is_spec), values)
+
+
+@jax.custom_vjp
+def unstack(layers: Layer) -> tuple[Layer, ...]:
+    """The layers one by one. Its gradient stacks; that of plain indexing would add up L padded arrays."""
+    return tuple(jax.tree.map(lambda x: x[i], layers) for i in range(len(layers.up_DF)))
+
+
+unstack.defvjp(
+    lambda layers: (unstack(layers), None),
+    lambda _, grads: (jax.tree.map(lambda *grad: jnp.stack(grad), *grads),),
+)
+
+
+def abstract(config: ModelConfig) -> Params:
+    """Shapes and types without values."""
+    return jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape, jnp.float32), specs(config), is_leaf=is_spec)
+
+
+def count(config: ModelConfig) -> int:
+    return sum(math.prod(spec.shape) for _, spec in flatten_named(specs(config)))
+

@@ -1,0 +1,85 @@
+"""Hidden states to log-probabilities, through the same table that embedded the symbols."""
+
+import jax
+import jax.numpy as jnp
+
+from lexinvariant.config import ModelConfig
+from lexinvariant.model.lexicon import Lexicon, first_occurrence, first_position, rows_at
+from lexinvariant.model.params import Params
+
+IMPOSSIBLE = -1e30  # a finite minus infinity: its softmax is 0 and its gradient is not NaN
+
+
+def predictors(params: Params, h_BTD: jax.Array) -> jax.Array:
+    """The state that predicts each position: the one before it, and a learned one for the first."""
+    start_B1D = jnp.broadcast_to(params.start_D.astype(h_BTD.dtype), (h_BTD.shape[0], 1, h_BTD.shape[2]))
+    return jnp.concatenate([start_B1D, h_BTD[:, :-1]], axis=1)
+
+
+def logit_scale(config: ModelConfig) -> float:
+    return (config.width if config.logit_scale == "width" else config.vocab_size) ** -0.5
+
+
+def logits(config: ModelConfig, table: jax.Array, h_BTD: jax.Array) -> jax.Array:
+    """One logit a row, in float32."""
+    equation = "btd,vd->btv" if table.ndim == 2 else "btd,bvd->btv"
+    product = jnp.einsum(equation, h_BTD, table.astype(h_BTD.dtype), preferred_element_type=jnp.float32)
+    return product * logit_scale(config)
+
+
+def log_likelihood(params: Params, config: ModelConfig, lexicon: Lexicon, h_BTD: jax.Array) -> jax.Array:
+    """logp_BT: the log-probability (nats) of every target given what stands before it."""
+    h_BTD = predictors(params, h_BTD)
+    if config.readout == "seen":
+        return _seen_log_likelihood(params, config, lexicon, h_BTD)
+    logits_BTV = logits(config, lexicon.table, h_BTD)
+    target_BT1 = lexicon.target_BT[:, :, None]
+    chosen_BT = jnp.take_along_axis(logits_BTV, target_BT1, axis=2)[:, :, 0]
+    return chosen_BT - jax.nn.logsumexp(logits_BTV, axis=2)
+
+
+def _seen_log_likelihood(
+    params: Params, config: ModelConfig, lexicon: Lexicon, h_BTD: jax.Array
+) -> jax.Array:
+    """Logits for the distinct symbols seen so far, one more for "another", shared among the unseen."""
+    n_distinct = min(config.vocab_size, h_BTD.shape[1])
+    rank_BT = first_occurrence(lexicon.target_BT)
+    is_new_BT = first_position(lexicon.target_BT) == jnp.arange(h_BTD.shape[1])
+    n_seen_BT = jnp.cumsum(is_new_BT, axis=1) - is_new_BT  # before the target, which is being predicted
+
+    # The r-th distinct symbol's row stands where that symbol first occurs; a stable sort finds those places.
+    place_BR = jnp.argsort(~is_new_BT, axis=1)[:, :n_distinct]
+    row_BR = jnp.take_along_axis(lexicon.target_BT, place_BR, axis=1)
+    logits_BTR = logits(config, rows_at(lexicon.table, row_BR), h_BTD)
+    unseen_BT = h_BTD.astype(jnp.float32) @ params.unseen_D * logit_scale(config)
+    return combine_seen(logits_BTR, unseen_BT, rank_BT, is_new_BT, n_seen_BT, config.vocab_size)
+
+
+def combine_seen(
+    logits_BTR: jax.Array,
+    unseen_BT: jax.Array,
+    rank_BT: jax.Array,
+    is_new_BT: jax.Array,
+    n_seen_BT: jax.Array,
+    vocab_size: int,
+) -> jax.Array:
+    """log p(target) when ranks below n_seen have a logit each and the other symbols share one."""
+    n_unseen_BT = vocab_size - n_seen_BT
+    seen_BTR = jnp.arange(logits_BTR.shape[2]) < n_seen_BT[:, :, None]
+    logits_BTR = jnp.where(seen_BTR, logits_BTR, IMPOSSIBLE)
+    unseen_BT = jnp.where(n_unseen_BT > 0, unseen_BT, IMPOSSIBLE)
+    total_BT = jnp.logaddexp(jax.nn.logsumexp(logits_BTR, axis=2), unseen_BT)
+    old_BT = jnp.take_along_axis(logits_BTR, rank_BT[:, :, None], axis=2)[:, :, 0]
+    new_BT = unseen_BT - jnp.log(jnp.maximum(n_unseen_BT, 1).astype(jnp.float32))
+    return jnp.where(is_new_BT, new_BT, old_BT) - total_BT
+
+
+def decipher_logits(params: Params, h_BTD: jax.Array) -> jax.Array:
+    """logits_BTV over the true identity of the symbol read at each position."""
+    head = params.decipher
+    assert head is not None, "this model has no deciphering head"
+    hidden_BTP = jax.nn.gelu(h_BTD @ head.up_DP.astype(h_BTD.dtype) + head.up_bias_P.astype(h_BTD.dtype))
+    product = jnp.einsum(
+        "btp,pv->btv", hidden_BTP, head.down_PV.astype(h_BTD.dtype), preferred_element_type=jnp.float32
+    )
+    return product + head.down_bias_V

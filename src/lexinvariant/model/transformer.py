@@ -1,0 +1,179 @@
+"""The trunk: x_BTD -> h_BTD, and the forward function that training, scoring and probing share.
+
+Shapes stand in names: B batch, T time (S the time attended to), V vocabulary, R rows of a drawn table, D width,
+N heads, K head dimension, F hidden width. The parameters' own axes are told in params.py.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.model import lexicon as lexica
+from lexinvariant.model.attention import bias_by_distance, causal_attention, choose_implementation, toeplitz
+from lexinvariant.model.params import Layer, Params, unstack
+from lexinvariant.model.readout import log_likelihood
+
+
+def rms_norm(x: jax.Array, eps: float) -> jax.Array:
+    """Without its scale, which goes into the matrix that follows (`scaled`): there its gradient is cheap."""
+    x32 = x.astype(jnp.float32)
+    return (x32 * jax.lax.rsqrt(jnp.mean(x32 * x32, axis=-1, keepdims=True) + eps)).astype(x.dtype)
+
+
+def scaled(scale_D: jax.Array, *matrices: jax.Array, dtype: Any) -> jax.Array:
+    """Matrices side by side that read a normed input, with the norm's scale on their rows."""
+    together = jnp.concatenate(matrices, axis=1) if len(matrices) > 1 else matrices[0]
+    return (scale_D[:, None] * together).astype(dtype)
+
+
+@jax.custom_vjp
+def relu(x: jax.Array) -> jax.Array:
+    """ReLU whose gradient looks at the output, so that only the output is kept (and XLA can fuse the product
+    before it with the ReLU)."""
+    return jnp.maximum(x, 0)
+
+
+relu.defvjp(lambda x: (relu(x),) * 2, lambda y, dy: (jnp.where(y > 0, dy, 0),))
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def unit_norm(x_BTNK: jax.Array, scale_N: jax.Array, eps: float) -> jax.Array:
+    """L2-normalised over the head dimension, times a scale a head; float32 inside."""
+    return _unit_norm_forward(x_BTNK, scale_N, eps)[0]
+
+
+def _unit_norm_forward(x_BTNK: jax.Array, scale_N: jax.Array, eps: float) -> tuple[jax.Array, Any]:
+    x32 = x_BTNK.astype(jnp.float32)
+    inverse = jax.lax.rsqrt(jnp.sum(x32 * x32, axis=-1, keepdims=True) + eps)
+    return (x32 * inverse * scale_N[:, None]).astype(x_BTNK.dtype), (x_BTNK, scale_N)
+
+
+def _unit_norm_backward(eps: float, kept: Any, dy_BTNK: jax.Array) -> tuple[jax.Array, jax.Array]:
+    # By hand, because the scale's gradient is then a sum of the row products that dx needs anyway, where
+    # automatic differentiation would sum over all of dy once more.
+    x_BTNK, scale_N = kept
+    x32, dy32 = x_BTNK.astype(jnp.float32), dy_BTNK.astype(jnp.float32)
+    inverse = jax.lax.rsqrt(jnp.sum(x32 * x32, axis=-1, keepdims=True) + eps)
+    along = inverse * jnp.sum(x32 * dy32, axis=-1, keepdims=True)
+    dx = scale_N[:, None] * inverse * (dy32 - x32 * inverse * along)
+    return dx.astype(x_BTNK.dtype), jnp.sum(along[..., 0], axis=(0, 1))
+
+
+unit_norm.defvjp(_unit_norm_forward, _unit_norm_backward)
+
+
+def smear(k_BTNK: jax.Array, previous_B1NK: jax.Array, smear_N: jax.Array) -> jax.Array:
+    """Mix into each key the key before it: k_t := (1-m) k_t + m k_(t-1), m one a head."""
+    m_N1 = jax.nn.sigmoid(smear_N)[:, None]
+    before_BTNK = jnp.concatenate([previous_B1NK, k_BTNK[:, :-1]], axis=1)
+    return ((1 - m_N1) * k_BTNK + m_N1 * before_BTNK).astype(k_BTNK.dtype)
+
+
+def dropped(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
+    if key is None or rate == 0:
+        return x
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0).astype(x.dtype)
+
+
+def project(
+    layer: Layer, config: ModelConfig, n_BTD: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Queries, keys (not yet smeared) and values; the head's scale is in the queries.
+
+    Queries and keys come out of one product, values out of their own: they go to attention as they are, and
+    taking them out of a joint product would copy them.
+    """
+    by_head = (*n_BTD.shape[:2], config.n_heads, config.head_dim)
+    qk = n_BTD @ scaled(layer.attention_norm_D, layer.query_DE, layer.key_DE, dtype=n_BTD.dtype)
+    v = n_BTD @ scaled(layer.attention_norm_D, layer.value_DE, dtype=n_BTD.dtype)
+    q_BTNK, k_BTNK = (part.reshape(by_head) for part in jnp.split(qk, 2, axis=2))
+    if config.normalize_qk:
+        q_BTNK = unit_norm(q_BTNK, layer.qk_scale_N, config.norm_eps)
+        k_BTNK = unit_norm(k_BTNK, jnp.ones(config.n_heads), config.norm_eps)
+    else:
+        q_BTNK = q_BTNK * config.head_dim**-0.5
+    return q_BTNK, k_BTNK, v.reshape(by_head)
+
+
+def position_bias(layer: Layer, config: ModelConfig, n: int) -> jax.Array:
+    """bias_NT for each distance, with the head's scale on it where the paper's reference code has it."""
+    bias_NT = bias_by_distance(layer.position_WN, n, config.position_max_distance)
+    scaled = config.normalize_qk and config.bias_before_scale
+    return bias_NT * layer.qk_scale_N[:, None] if scaled else bias_NT
+
+
+def mlp(layer: Layer, config: ModelConfig, x_BTD: jax.Array) -> jax.Array:
+    n_MD = rms_norm(x_BTD, config.norm_eps).reshape(-1, config.width)  # M = B*T: XLA fuses products of matrices
+    hidden_MF = relu(n_MD @ scaled(layer.mlp_norm_D, layer.up_DF, dtype=x_BTD.dtype))
+    return (hidden_MF @ layer.down_FD.astype(x_BTD.dtype)).reshape(x_BTD.shape)
+
+
+def block(layer: Layer, config: ModelConfig, x_BTD: jax.Array, dropout_key: jax.Array | None) -> jax.Array:
+    """Pre-norm attention and MLP, each added to the residual stream."""
+    keys = (None,) * 3 if dropout_key is None else tuple(jax.random.split(dropout_key, 3))
+    n_BTD = rms_norm(x_BTD, config.norm_eps)
+    q_BTNK, k_BTNK, v_BTNK = project(layer, config, dropped(n_BTD, config.dropout, keys[0]))
+    if config.smeared_keys:
+        k_BTNK = smear(k_BTNK, jnp.zeros_like(k_BTNK[:, :1]), layer.smear_N)
+    mixed_BTNK = causal_attention(
+        q_BTNK,
+        k_BTNK,
+        v_BTNK,
+        toeplitz(position_bias(layer, config, x_BTD.shape[1])),
+        choose_implementation(config.attention, x_BTD.dtype),
+        config.attention_dropout,
+        keys[1],
+    )
+    x_BTD = x_BTD + mixed_BTNK.reshape(x_BTD.shape) @ layer.out_ED.astype(x_BTD.dtype)
+    return x_BTD + dropped(mlp(layer, config, x_BTD), config.dropout, keys[2])
+
+
+def trunk(
+    params: Params, config: ModelConfig, x_BTD: jax.Array, dropout_key: jax.Array | None = None
+) -> jax.Array:
+    """The layers one after the other (unrolled: a scan over them costs a third of the speed on a GPU)."""
+    for i, layer in enumerate(unstack(params.layers)):
+        key = None if dropout_key is None else jax.random.fold_in(dropout_key, i)
+        x_BTD = block(layer, config, x_BTD, key)
+    h_BTD = (rms_norm(x_BTD, config.norm_eps) * params.final_norm_D).astype(x_BTD.dtype)
+    return dropped(h_BTD, config.dropout, dropout_key)
+
+
+class Reading(NamedTuple):
+    """What the model makes of a batch."""
+
+    logp_BT: jax.Array  # log-probability of every symbol given those before it, nats
+    h_BTD: jax.Array  # final state at every symbol, having read it
+
+
+def forward(
+    params: Params,
+    config: ModelConfig,
+    tok_BT: jax.Array,
+    key_B: jax.Array,
+    *,
+    lexicon: LexiconConfig | None = None,
+    anneal_hi: jax.Array | float = jnp.inf,
+    dropout_key: jax.Array | None = None,
+    dtype: Any = jnp.float32,
+) -> Reading:
+    """Draw a lexicon for each sequence from its key, read the sequences and score them.
+
+    Training passes its own lexicon; the default is the one that a trained model is used with.
+    """
+    used = lexicon or config.lexicon.at_evaluation
+    drawn = lexica.draw(
+        used,
+        params.lexicals,
+        key_B,
+        tok_BT,
+        rows=lexica.n_rows(used.kind, config.readout, config.vocab_size, tok_BT.shape[1]),
+        width=config.width,
+        dtype=dtype,
+        anneal_hi=anneal_hi,
+    )
+    h_BTD = trunk(params, config, lexica.embed(params.lexicals, drawn, dtype), dropout_key)
+    return Reading(log_likelihood(params, config, drawn, h_BTD), h_BTD)

@@ -1,0 +1,133 @@
+"""Models on disk: model.safetensors, config.json and the tokenizer, without any training state."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lexinvariant import config as configs
+from lexinvariant.config import ModelConfig
+from lexinvariant.errors import UserError
+from lexinvariant.model import params as model_params
+from lexinvariant.model.params import Params
+from lexinvariant.text import Vocab, load_vocab
+
+Precision = Literal["float32", "bfloat16", "int8"]
+SCALE = ".scale"  # an int8 tensor NAME comes with a float32 tensor NAME.scale, one number a column
+FORMAT = 1
+
+
+def _quantize(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """int8 with one scale for each matrix and output column: the largest entry becomes 127."""
+    scale = np.maximum(np.abs(value).max(axis=-2, keepdims=True), 1e-12) / 127
+    return np.round(value / scale).astype(np.int8), scale.astype(np.float32)
+
+
+def save_model(
+    folder: Path,
+    config: ModelConfig,
+    params: Params,
+    vocab: Vocab,
+    *,
+    precision: Precision = "float32",
+    notes: dict[str, Any] | None = None,
+) -> None:
+    """Write a model. Vectors stay float32 whatever the precision: they are few, and scales matter."""
+    from safetensors.flax import save_file  # not at the top: reading a configuration needs none of it
+
+    tensors: dict[str, Any] = {}
+    for name, value in model_params.flatten_named(params):
+        is_matrix = name.rpartition("_")[2].isupper() and len(name.rpartition("_")[2]) > 1
+        if precision == "int8" and is_matrix:
+            quantized, scale = _quantize(np.asarray(value, np.float32))
+            tensors[name], tensors[name + SCALE] = jnp.asarray(quantized), jnp.asarray(scale)
+        else:
+            tensors[name] = value.astype(jnp.bfloat16) if precision == "bfloat16" and is_matrix else value
+    description = {
+        "format": FORMAT,
+        "precision": precision,
+        "model": json.loads(configs.to_json(config)),
+        "notes": notes or {},
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / "model.safetensors.part"
+        save_file(tensors, str(unfinished))
+        (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n")
+        vocab.save(folder)
+        unfinished.replace(folder / "model.safetensors")
+    except OSError as error:
+        raise UserError(
+            f"The model could not be written to {folder} ({error.strerror or error}): free some space or choose "
+            "another folder."
+        ) from error
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    if not path.exists():
+        hint = (
+            f"`lexinvariant export {folder} OUT` makes a model of it"
+            if (folder / "checkpoints").is_dir()
+            else "give a folder written by `lexinvariant export`"
+        )
+        raise UserError(f"{folder} holds no model (there is no config.json in it): {hint}.")
+    try:
+        description = json.loads(path.read_text())
+        known = description["format"] <= FORMAT
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is not a model's description: export the model again.") from error
+    if not known:
+        raise UserError(f"{folder} was written by a newer lexinvariant: update this one.")
+    return description
+
+
+def load_model(folder: Path) -> tuple[ModelConfig, Params, Vocab]:
+    """Read a model; int8 and bfloat16 weights become float32."""
+    from safetensors import SafetensorError
+    from safetensors.flax import load_file
+
+    description = read_description(folder)
+    config = configs.from_dict(ModelConfig, description["model"])
+    specs = model_params.specs(config)
+    try:
+        tensors = load_file(str(folder / "model.safetensors"))
+    except (OSError, SafetensorError) as error:
+        raise UserError(
+            f"{folder}/model.safetensors is missing or damaged: export the model again."
+        ) from error
+    values = []
+    for name, spec in model_params.flatten_named(specs):
+        value = tensors.get(name)
+        if value is None or value.shape != spec.shape:
+            raise UserError(f"{folder}/model.safetensors does not fit its config.json ({name}): export it again.")
+        value = value.astype(jnp.float32)
+        values.append(value * tensors[name + SCALE] if name + SCALE in tensors else value)
+    params = jax.tree.unflatten(jax.tree.structure(specs, is_leaf=model_params.is_spec), values)
+    return config, params, load_vocab(folder)
+
+
+def find_model(place: str | Path) -> Path:
+    """A local folder as it is; anything else is a name on the Hugging Face Hub."""
+    local = Path(place)
+    if local.exists():
+        return local
+    name = str(place)
+    if name.startswith((".", "/", "~")) or name.count("/") != 1:
+        raise UserError(f"There is no folder {name}: give a model's folder, or OWNER/NAME for one on the Hub.")
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise UserError(
+            f"There is no folder {name}, and reading it from the Hub needs `pip install 'lexinvariant[hub]'`."
+        ) from None
+    try:
+        return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors"]))
+    except Exception as error:
+        raise UserError(
+            f"{name} is no folder here, and the Hub did not give it ({type(error).__name__}): check the name and "
+            "the network."
+        ) from error

@@ -1,0 +1,32 @@
+"""Randomness by address: every draw is named by (seed, stream, numbers), never by what was drawn before it.
+
+The step number alone resumes a run, and no result depends on the batch size or on the number of hosts.
+"""
+
+from enum import IntEnum
+
+import jax
+
+
+class Stream(IntEnum):
+    """What a key is for. The numbers are part of every saved result: never renumber."""
+
+    INIT = 0  # address: parameter name
+    LEXICON = 1  # address: step, global row
+    DROPOUT = 2  # address: step, global row
+    EVAL = 3  # address: document, draw
+    SAMPLE = 4  # address: sample, position
+    PROBE = 5  # address: step, global row
+
+
+def key_at(seed: int, stream: Stream, *address: int | jax.Array) -> jax.Array:
+    """The key at an address; the parts of the address may be traced scalars."""
+    key = jax.random.fold_in(jax.random.key(seed), int(stream))
+    for part in address:
+        key = jax.random.fold_in(key, part)
+    return key
+
+
+def keys_for_rows(key: jax.Array, row_B: jax.Array) -> jax.Array:
+    """One key a row, from the row's number in the global batch."""
+    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, row_B)

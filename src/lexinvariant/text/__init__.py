@@ -1,0 +1,39 @@
+"""Words in: vocabularies, sources, prepared corpora and batches. Nothing here imports jax."""
+
+from pathlib import Path
+
+from lexinvariant.text.batch import SPLITS, Batch, Data, Split
+from lexinvariant.text.corpus import Corpus, Pieces
+from lexinvariant.text.manifest import Manifest, Shard
+from lexinvariant.text.prepare import prepare
+from lexinvariant.text.sources import Document, read_documents
+from lexinvariant.text.tokenizer import HuggingFaceVocab, train_tokenizer
+from lexinvariant.text.toy import MarkovLanguage
+from lexinvariant.text.vocab import CharVocab, LetterVocab, Vocab, load_vocab
+
+__all__ = [
+    "SPLITS",
+    "Batch",
+    "CharVocab",
+    "Corpus",
+    "Data",
+    "Document",
+    "HuggingFaceVocab",
+    "LetterVocab",
+    "Manifest",
+    "MarkovLanguage",
+    "Pieces",
+    "Shard",
+    "Split",
+    "Vocab",
+    "load_vocab",
+    "open_data",
+    "prepare",
+    "read_documents",
+    "train_tokenizer",
+]
+
+
+def open_data(spec: str | Path) -> Corpus | MarkovLanguage:
+    """`markov12`, the built-in toy language, or a folder that `prepare` wrote."""
+    return MarkovLanguage() if str(spec) == MarkovLanguage.name else Corpus.open(spec)

@@ -1,0 +1,184 @@
+"""A prepared corpus: memory-mapped shards, cut into pieces of one length."""
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexinvariant.errors import UserError
+from lexinvariant.text.batch import Batch, check_pieces, check_split_name, shuffled_pieces
+from lexinvariant.text.manifest import MANIFEST_FILE, Manifest
+from lexinvariant.text.vocab import Vocab, load_vocab, nearest_file
+
+
+class Corpus:
+    """What `prepare` wrote. Opening it reads the manifest only; tokens are paged in as they are used."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self.manifest = manifest
+
+    @classmethod
+    def open(cls, path: Path | str, *, verify: bool = False) -> "Corpus":
+        """File sizes are always checked, and with `verify` every byte against its hash."""
+        folder = Path(path).expanduser()
+        if not folder.exists():
+            raise UserError(
+                f"there is no prepared corpus at {folder}{nearest_file(folder)} "
+                f"(or make it with: lexinvariant data prepare SOURCE {folder})"
+            )
+        if not (folder / MANIFEST_FILE).is_file():
+            raise UserError(
+                f"{folder} is not a prepared corpus, it has no {MANIFEST_FILE}: "
+                f"make one with: lexinvariant data prepare {folder} OUT"
+            )
+        corpus = cls(folder, Manifest.read(folder))
+        corpus._check_sizes()
+        if verify:
+            corpus.verify()
+        return corpus
+
+    @property
+    def vocab_size(self) -> int:
+        return self.manifest.vocab_size
+
+    @property
+    def fingerprint(self) -> str:
+        return self.manifest.fingerprint
+
+    @cached_property
+    def vocab(self) -> Vocab:
+        return load_vocab(self.folder)
+
+    def split(self, name: str, length: int, packed: bool = False) -> "Pieces":
+        """The split as sequences of `length` tokens.
+
+        Each document is cut into consecutive pieces and the last one is padded (the paper's way);
+        `packed` cuts the split's whole token stream instead, documents adjoining, and leaves out the last
+        incomplete piece.
+        """
+        check_split_name(name)
+        if length < 1:
+            raise UserError(f"sequences of {length} tokens cannot be made: give a length of 1 or more")
+        tokens = self.manifest.tokens(name)
+        if tokens < length:
+            share = "" if name == "train" else f" or a larger {name} share"
+            raise UserError(
+                f"the {name} split of {self.folder} has {tokens} tokens, fewer than one sequence of "
+                f"{length}: prepare more text{share}, or use shorter sequences"
+            )
+        return Pieces(self, name, length, packed)
+
+    def verify(self) -> None:
+        """Compare every shard with its hash."""
+        for shard in self.manifest.shards():
+            for file, expected in (
+                (shard.tokens_file, shard.tokens_sha256),
+                (shard.documents_file, shard.documents_sha256),
+            ):
+                with (self.folder / file).open("rb") as stream:
+                    if hashlib.file_digest(stream, "sha256").hexdigest() != expected:
+                        raise UserError(
+                            f"{self.folder / file} is corrupt, its hash does not match the manifest: "
+                            "copy the corpus again or prepare it again"
+                        )
+
+    def _check_sizes(self) -> None:
+        itemsize = np.dtype(self.manifest.dtype).itemsize
+        for shard in self.manifest.shards():
+            expected = {
+                shard.tokens_file: shard.tokens * itemsize,
+                shard.documents_file: (shard.documents + 1) * 8,
+            }
+            for file, size in expected.items():
+                path = self.folder / file
+                if not path.is_file():
+                    raise UserError(f"{path} is missing: copy the corpus again or prepare it again")
+                if path.stat().st_size != size:
+                    raise UserError(
+                        f"{path} is corrupt, it has {path.stat().st_size} bytes and not {size}: "
+                        "copy the corpus again or prepare it again"
+                    )
+
+
+class Pieces:
+    """All sequences of one split. Takes eight bytes of memory a document, and none for packed pieces."""
+
+    def __init__(self, corpus: Corpus, name: str, length: int, packed: bool) -> None:
+        self.name, self.length, self.packed = name, length, packed
+        shards = corpus.manifest.splits[name]
+        dtype = np.dtype(corpus.manifest.dtype).newbyteorder("<")
+        self._where = f"the {name} split of {corpus.folder}"
+        self._tokens: list[NDArray[Any]] = [
+            _map(corpus.folder / shard.tokens_file, dtype) for shard in shards
+        ]
+        self._documents: list[NDArray[np.int64]] = [
+            _map(corpus.folder / shard.documents_file, np.dtype("<i8")) for shard in shards
+        ]
+        self._first_token = _starts([shard.tokens for shard in shards])
+        self._first_document = _starts([shard.documents for shard in shards])
+        if packed:
+            self._n = int(self._first_token[-1]) // length
+        else:
+            counts = [-(-np.diff(offsets) // length) for offsets in self._documents]
+            self._first_piece = _starts(np.concatenate(counts))
+            self._n = int(self._first_piece[-1])
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, piece_B: NDArray[np.int64] | list[int], /) -> Batch:
+        piece_B = check_pieces(piece_B, len(self))
+        tok_BT = np.zeros((len(piece_B), self.length), np.int32)
+        mask_BT = np.zeros((len(piece_B), self.length), np.bool_)
+        fill = self._fill_packed if self.packed else self._fill_from_documents
+        fill(piece_B, tok_BT, mask_BT)
+        return Batch(tok_BT, mask_BT, piece_B)
+
+    def batch(self, seed: int, step: int, size: int, rows: slice | range = slice(None)) -> Batch:
+        """Rows `rows` of batch `step` of an endless shuffled stream: a pure function of its arguments."""
+        if size > len(self):
+            raise UserError(
+                f"{self._where} has {int(self._first_token[-1])} tokens, that is {len(self)} sequences of "
+                f"{self.length}, fewer than one batch of {size}: prepare more text or use smaller batches"
+            )
+        return self[shuffled_pieces(len(self), seed, step, size, rows)]
+
+    def _fill_from_documents(
+        self, piece_B: NDArray[np.int64], tok_BT: NDArray[np.int32], mask_BT: NDArray[np.bool_]
+    ) -> None:
+        document_B = np.searchsorted(self._first_piece, piece_B, side="right") - 1
+        shard_B = np.searchsorted(self._first_document, document_B, side="right") - 1
+        skipped_B = (piece_B - self._first_piece[document_B]) * self.length
+        local_B = document_B - self._first_document[shard_B]
+        for row, (shard, local, skipped) in enumerate(zip(shard_B, local_B, skipped_B, strict=True)):
+            begin, end = self._documents[shard][local : local + 2]
+            piece = self._tokens[shard][begin + skipped : min(begin + skipped + self.length, end)]
+            tok_BT[row, : len(piece)] = piece
+            mask_BT[row, : len(piece)] = True
+
+    def _fill_packed(
+        self, piece_B: NDArray[np.int64], tok_BT: NDArray[np.int32], mask_BT: NDArray[np.bool_]
+    ) -> None:
+        mask_BT[:] = True
+        for row, at in enumerate(piece_B * self.length):
+            filled = 0
+            shard = int(np.searchsorted(self._first_token, at, side="right")) - 1
+            while filled < self.length:  # a piece may run over the end of its shard
+                begin = int(at) + filled - int(self._first_token[shard])
+                part = self._tokens[shard][begin : begin + self.length - filled]
+                tok_BT[row, filled : filled + len(part)] = part
+                filled, shard = filled + len(part), shard + 1
+
+
+def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A plain array over the mapped file: slices of `np.memmap` itself are ten times slower."""
+    return np.memmap(path, dtype, "r").view(np.ndarray)
+
+
+def _starts(counts: NDArray[np.int64] | list[int]) -> NDArray[np.int64]:
+    """Cumulative counts from 0: where each group begins, and last where all end."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)

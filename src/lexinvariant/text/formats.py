@@ -1,0 +1,246 @@
+"""Documents out of single files: plain text, JSON Lines and Parquet, compressed or not, in bounded memory."""
+
+import gzip
+import io
+import json
+import lzma
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from lexinvariant.errors import UserError
+
+COMPRESSED = (".gz", ".xz", ".zst")
+JSON_LINES = (".jsonl", ".ndjson")
+PIECE_BYTES = 1 << 20  # a longer text file becomes several documents, so that memory stays flat
+LONGEST_LINE = 1 << 28  # more than this on one line is not JSON Lines
+_BUFFER = 1 << 20
+
+
+class Document(NamedTuple):
+    """A text and where it came from: `tag:name`, with `#k` for the k-th piece of a long one."""
+
+    text: str
+    source: str
+
+
+@dataclass
+class Meter:
+    """How many bytes have been read from files so far; what a progress bar shows."""
+
+    done: int = 0
+
+
+class _MeteredFile(io.FileIO):
+    def __init__(self, path: Path, meter: Meter) -> None:
+        super().__init__(path)
+        self._meter = meter
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        n = super().readinto(buffer)
+        self._meter.done += n or 0
+        return n
+
+
+class _ZstdFile(io.RawIOBase):
+    """Reads Zstandard frames. The library's own stream reader takes a truncated file for a complete one."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        import zstandard
+
+        self._file = file
+        self._new_frame = zstandard.ZstdDecompressor().decompressobj
+        self._frame = self._new_frame()
+        self._fresh = True  # no byte of the present frame has been read
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        while not self._ready:
+            compressed = self._frame.unused_data if self._frame.eof else b""
+            compressed = compressed or self._file.read(1 << 16)
+            if self._frame.eof:
+                self._frame, self._fresh = self._new_frame(), True
+            if not compressed:
+                if not self._fresh:
+                    raise EOFError("it ends in the middle")
+                return 0
+            self._fresh = False
+            self._ready = memoryview(self._frame.decompress(compressed))
+        n = min(len(buffer), len(self._ready))
+        buffer[:n], self._ready = self._ready[:n], self._ready[n:]
+        return n
+
+
+def _damage_errors(suffix: str) -> tuple[type[Exception], ...]:
+    if suffix == ".zst":
+        import zstandard
+
+        return (EOFError, zstandard.ZstdError)
+    return (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
+
+
+@contextmanager
+def open_bytes(path: Path, meter: Meter) -> Iterator["io.BufferedReader[Any]"]:
+    """The file's bytes, decompressed by its suffix; what goes wrong in reading becomes one sentence."""
+    suffix = path.suffix.lower()
+    damage = _damage_errors(suffix)
+    try:
+        with io.BufferedReader(_MeteredFile(path, meter), _BUFFER) as file:
+            if suffix == ".gz":
+                yield io.BufferedReader(gzip.GzipFile(fileobj=file), _BUFFER)
+            elif suffix == ".xz":
+                yield io.BufferedReader(lzma.LZMAFile(file), _BUFFER)  # noqa: SIM115
+            elif suffix == ".zst":
+                yield io.BufferedReader(_ZstdFile(file), _BUFFER)
+            else:
+                yield file
+    except damage as error:
+        raise UserError(
+            f"{path} is damaged or not a {suffix} file ({error}): fetch or compress it again"
+        ) from error
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path} ({error.strerror or error}): check the file and its permissions"
+        ) from error
+
+
+def plain_suffix(path: Path) -> str:
+    """The suffix below compression: `.jsonl` for `corpus.jsonl.xz`."""
+    return Path(path.stem).suffix.lower() if path.suffix.lower() in COMPRESSED else path.suffix.lower()
+
+
+def looks_binary(path: Path) -> bool:
+    with open_bytes(path, Meter()) as file:
+        return b"\0" in file.read(8192)
+
+
+def _decode(data: bytes, errors: str, path: Path, offset: int) -> str:
+    try:
+        return data.decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is not UTF-8 text: byte 0x{data[error.start]:02x} at offset {offset + error.start} "
+            "cannot be decoded; convert the file, or add ?errors=replace to the source"
+        ) from error
+
+
+def _cut(data: bytes) -> int:
+    """Where to end a piece: after a paragraph, else a line, else a word, else a whole character."""
+    for end in (b"\n\n", b"\n", b" "):
+        at = data.rfind(end, len(data) // 2)
+        if at >= 0:
+            return at + len(end)
+    at = len(data)
+    while at > len(data) - 4 and data[at - 1] & 0xC0 == 0x80:
+        at -= 1
+    # `at` now follows the last byte that is not a continuation; if that byte opens a character, leave it out.
+    return at - 1 if data[at - 1] >= 0xC0 else at
+
+
+def read_text(path: Path, source: str, errors: str, meter: Meter) -> Iterator[Document]:
+    """A text file as one document, or as consecutive pieces `#0`, `#1`, ... when it is long."""
+    with open_bytes(path, meter) as file:
+        if b"\0" in file.peek(8192)[:8192]:
+            raise UserError(f"{path} looks like a binary file (it has NUL bytes): convert it to UTF-8 text")
+        data, offset, piece, more = b"", 0, 0, True
+        while more or len(data) > PIECE_BYTES:
+            if len(data) <= PIECE_BYTES:
+                chunk = file.read(PIECE_BYTES)
+                data, more = data + chunk, bool(chunk)
+                continue
+            end = _cut(data[:PIECE_BYTES])
+            yield Document(
+                _without_bom(_decode(data[:end], errors, path, offset), offset), f"{source}#{piece}"
+            )
+            data, offset, piece = data[end:], offset + end, piece + 1
+        if data:
+            text = _without_bom(_decode(data, errors, path, offset), offset)
+            yield Document(text, f"{source}#{piece}" if piece else source)
+
+
+def _without_bom(text: str, offset: int) -> str:
+    return text.removeprefix("\ufeff") if offset == 0 else text
+
+
+def read_json_lines(path: Path, field: str, errors: str, meter: Meter) -> Iterator[Document]:
+    """One document a line. A record's `source` names it; without one the file and line do."""
+    with open_bytes(path, meter) as file:
+        offset = 0
+        for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), 1):
+            if len(line) == LONGEST_LINE:
+                raise UserError(
+                    f"{path}, line {number} is longer than {LONGEST_LINE >> 20} MiB: is it JSON Lines?"
+                )
+            decoded = _decode(line, errors, path, offset)
+            offset += len(line)
+            if not decoded.strip():
+                continue
+            try:
+                record = json.loads(decoded)
+            except ValueError as error:
+                raise UserError(
+                    f"{path}, line {number} is not valid JSON ({error}): mend or remove the line"
+                ) from error
+            if not isinstance(record, dict) or not isinstance(record.get(field), str):
+                raise UserError(
+                    f"{path}, line {number} has no text in the field {field!r}: {_fields_hint(record)}"
+                )
+            yield Document(record[field], source_of(record.get("source"), f"{path.name}:{number}"))
+
+
+def _fields_hint(record: Any) -> str:
+    if not isinstance(record, dict):
+        return "each line must be a JSON object"
+    names = ", ".join(str(name) for name, value in record.items() if isinstance(value, str))
+    return f"name another with ?field=NAME (its text fields: {names or 'none'})"
+
+
+def source_of(named: Any, place: str) -> str:
+    """A record's own source if it tells documents apart; a bare label becomes the tag of its place."""
+    if not isinstance(named, str) or not named:
+        return place
+    return named if ":" in named else f"{named}:{place}"
+
+
+def read_parquet(path: Path, field: str, meter: Meter) -> Iterator[Document]:
+    """One document a row, read row group by row group."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            if field not in names:
+                raise UserError(
+                    f"{path} has no column {field!r}: "
+                    f"name another with ?field=NAME (its columns: {', '.join(names)})"
+                )
+            columns = [field, "source"] if "source" in names and field != "source" else [field]
+            row, groups = 0, max(1, file.num_row_groups)
+            size = path.stat().st_size
+            for group in range(file.num_row_groups):
+                for batch in file.iter_batches(batch_size=1024, row_groups=[group], columns=columns):
+                    texts = batch.column(0).to_pylist()
+                    sources = batch.column(1).to_pylist() if len(columns) == 2 else [None] * len(texts)
+                    for text, named in zip(texts, sources, strict=True):
+                        row += 1
+                        if text is None:
+                            continue
+                        if not isinstance(text, str):
+                            raise UserError(
+                                f"{path}, row {row} has no text in the column {field!r}: "
+                                f"name another with ?field=NAME (its columns: {', '.join(names)})"
+                            )
+                        yield Document(text, source_of(named, f"{path.name}:{row}"))
+                meter.done += size // groups
+    except (OSError, pyarrow.ArrowException) as error:
+        raise UserError(
+            f"{path} is damaged or not a Parquet file ({error}): fetch or write it again"
+        ) from error

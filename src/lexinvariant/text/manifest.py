@@ -1,0 +1,87 @@
+"""The manifest of a prepared corpus: what its shards hold, with counts and hashes."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lexinvariant.errors import UserError
+
+MANIFEST_FILE = "manifest.json"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Two files: little-endian tokens, and int64 offsets of its documents (first 0, last `tokens`)."""
+
+    name: str
+    documents: int
+    tokens: int
+    tokens_sha256: str
+    documents_sha256: str
+
+    @property
+    def tokens_file(self) -> str:
+        return f"{self.name}.tokens"
+
+    @property
+    def documents_file(self) -> str:
+        return f"{self.name}.documents"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All about a corpus but its tokens; `fingerprint` depends on the tokens and the vocabulary alone."""
+
+    vocab: str
+    vocab_size: int
+    dtype: str
+    sources: tuple[str, ...]
+    bytes_in: int
+    dropped_characters: int
+    tokens_by_tag: dict[str, int]
+    splits: dict[str, tuple[Shard, ...]]
+    fingerprint: str
+    version: int = FORMAT_VERSION
+
+    def documents(self, split: str) -> int:
+        return sum(shard.documents for shard in self.splits[split])
+
+    def tokens(self, split: str) -> int:
+        return sum(shard.tokens for shard in self.splits[split])
+
+    def shards(self) -> Iterator[Shard]:
+        for shards in self.splits.values():
+            yield from shards
+
+    def write(self, folder: Path) -> None:
+        (folder / MANIFEST_FILE).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> "Manifest":
+        path = folder / MANIFEST_FILE
+        try:
+            record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if record["version"] != FORMAT_VERSION:
+                raise UserError(
+                    f"{folder} was prepared in format {record['version']}, but this release reads format "
+                    f"{FORMAT_VERSION}: prepare it again"
+                )
+            record["sources"] = tuple(record["sources"])
+            record["splits"] = {
+                name: tuple(Shard(**shard) for shard in shards) for name, shards in record["splits"].items()
+            }
+            return cls(**record)
+        except OSError as error:
+            raise UserError(f"cannot read {path} ({error.strerror}): prepare the corpus again") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{path} is damaged ({error}): prepare the corpus again") from error
+
+
+def fingerprint_of(vocab: str, dtype: str, splits: dict[str, tuple[Shard, ...]]) -> str:
+    """Equal for equal shards under the same vocabulary, wherever and whenever they were prepared."""
+    record = [vocab, dtype, {name: [asdict(shard) for shard in shards] for name, shards in splits.items()}]
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,185 @@
+"""Where text comes from. A source is written as one word, with options after a question mark:
+
+    book.txt  notes.md.gz    a text file: one document, or several consecutive pieces when it is long
+    corpus/                  a folder: every file in it, in sorted order, without hidden and binary ones
+    corpus.jsonl.xz          JSON Lines (plain, .gz, .xz, .zst): one document a line
+    corpus.parquet           Parquet: one document a row
+    hub:NAME[:CONFIG]        a Hugging Face Hub dataset, streamed; ready names: pile, wiki40b, github
+    stdlib                   the Python standard library: its source and pydoc's topics
+    stdlib:code              its source alone
+    stdlib:prose             pydoc's topics and all docstrings
+
+Options are joined by `&`, for example `prose.jsonl.xz?source=wiki:&limit=1000`:
+
+    field=NAME       the JSON field or Parquet column that holds the text (default: text)
+    source=PREFIX    only documents whose source begins with PREFIX
+    limit=N          only the first N documents
+    errors=replace   undecodable bytes become U+FFFD instead of an error
+    split=NAME       which split of a Hub dataset (default: train)
+"""
+
+import difflib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from urllib.parse import unquote
+
+from lexinvariant.errors import UserError
+from lexinvariant.text import hub, stdlib
+from lexinvariant.text.formats import (
+    JSON_LINES,
+    Document,
+    Meter,
+    looks_binary,
+    plain_suffix,
+    read_json_lines,
+    read_parquet,
+    read_text,
+    source_of,
+)
+from lexinvariant.text.vocab import nearest_file
+
+__all__ = ["Document", "Meter", "SourceSpec", "read_documents", "size_on_disk"]
+
+_STDLIB = {"stdlib": "all", "stdlib:code": "code", "stdlib:prose": "prose"}
+_OPTIONS = ("field", "source", "limit", "errors", "split")
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """A source as the user wrote it, taken apart."""
+
+    place: str
+    field: str | None = None
+    source: str = ""
+    limit: int | None = None
+    errors: str = "strict"
+    split: str = "train"
+
+    @classmethod
+    def parse(cls, spec: str) -> "SourceSpec":
+        # A file may have a question mark in its name.
+        place, mark, query = (spec, "", "") if Path(spec).exists() else spec.partition("?")
+        options: dict[str, str] = {}
+        for option in query.split("&") if mark else ():
+            name, equals, value = option.partition("=")
+            if name not in _OPTIONS or not equals or not value:
+                close = difflib.get_close_matches(name, _OPTIONS, n=1)
+                hint = f"did you mean {close[0]}=VALUE?" if close else f"options are {'=, '.join(_OPTIONS)}="
+                raise UserError(
+                    f"the source {spec!r} has the unknown or incomplete option {option!r}: {hint}"
+                )
+            options[name] = unquote(value)
+        limit = options.pop("limit", None)
+        if limit is not None and not (limit.isdecimal() and int(limit) > 0):
+            raise UserError(f"the source {spec!r} has limit={limit}: give a whole number above 0")
+        if options.get("errors", "strict") not in ("strict", "replace"):
+            raise UserError(f"the source {spec!r} has errors={options['errors']}: give strict or replace")
+        return cls(place, limit=int(limit) if limit else None, **options)
+
+
+def read_documents(spec: str, *, errors: str | None = None, meter: Meter | None = None) -> Iterator[Document]:
+    """The documents of a source (see the top of this file), read as they are asked for.
+
+    `errors="replace"` is the same as the option in the source; `meter` counts the bytes read from files.
+    """
+    parsed = SourceSpec.parse(spec)
+    documents = _read_place(parsed, errors or parsed.errors, meter or Meter())
+    if parsed.source:
+        documents = _only(documents, parsed.source, spec)
+    documents = islice(documents, parsed.limit)
+    first = next(documents, None)
+    if first is None:
+        raise UserError(f"the source {spec!r} has no text in it: check that it is the right one")
+    yield first
+    yield from documents
+
+
+def size_on_disk(spec: str) -> int | None:
+    """Bytes that reading the source will read from files, or None where nobody knows."""
+    parsed = SourceSpec.parse(spec)
+    path = Path(parsed.place).expanduser()
+    if parsed.limit is not None or _is_virtual(parsed.place) or not path.exists():
+        return None
+    return sum(file.stat().st_size for file in _files(path)) if path.is_dir() else path.stat().st_size
+
+
+def _is_virtual(place: str) -> bool:
+    return place in _STDLIB or place.startswith("hub:")
+
+
+def _only(documents: Iterator[Document], prefix: str, spec: str) -> Iterator[Document]:
+    seen, found = None, False
+    for document in documents:
+        seen = seen or document.source
+        if document.source.startswith(prefix):
+            found = True
+            yield document
+    if not found:
+        example = f" (the first source in it is {seen!r})" if seen else ""
+        raise UserError(
+            f"no document of {spec!r} has a source that begins with {prefix!r}{example}: change source="
+        )
+
+
+def _read_place(spec: SourceSpec, errors: str, meter: Meter) -> Iterator[Document]:
+    if spec.place in _STDLIB:
+        return _read_stdlib(_STDLIB[spec.place])
+    if spec.place.startswith("stdlib:"):
+        raise UserError(f"there is no source {spec.place!r}: choose stdlib, stdlib:code or stdlib:prose")
+    if spec.place.startswith("hub:"):
+        return _read_hub(spec)
+    path = Path(spec.place).expanduser()
+    if path.is_dir():
+        return _read_folder(path, spec.field, errors, meter)
+    if path.is_file():
+        return _read_file(path, f"file:{path.name}", spec.field, errors, meter)
+    names = difflib.get_close_matches(spec.place, _STDLIB, n=1, cutoff=0.8)
+    raise UserError(
+        f"there is no source at {path}{f': did you mean {names[0]}?' if names else nearest_file(path)}"
+    )
+
+
+def _read_stdlib(part: str) -> Iterator[Document]:
+    if part == "prose":
+        yield from stdlib.read_prose()
+        return
+    yield from stdlib.read_code()
+    if part == "all":
+        yield from stdlib.read_topics()
+
+
+def _read_hub(spec: SourceSpec) -> Iterator[Document]:
+    name, _, config = spec.place.removeprefix("hub:").partition(":")
+    if not name:
+        raise UserError(f"the source {spec.place!r} names no dataset: write hub:NAME, such as hub:wiki40b")
+    tag = name.replace(":", "/")
+    for index, text, record in hub.stream_dataset(name, config or None, spec.split, spec.field):
+        yield Document(text, source_of(record.get("source"), f"{tag}:{spec.split}/{index}"))
+
+
+def _read_file(path: Path, source: str, field: str | None, errors: str, meter: Meter) -> Iterator[Document]:
+    suffix = plain_suffix(path)
+    if suffix in JSON_LINES:
+        return read_json_lines(path, field or "text", errors, meter)
+    if suffix == ".parquet":
+        return read_parquet(path, field or "text", meter)
+    return read_text(path, source, errors, meter)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for parent, subfolders, names in os.walk(folder):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(parent, name)
+            if not name.startswith(".") and path.is_file():
+                yield path
+
+
+def _read_folder(folder: Path, field: str | None, errors: str, meter: Meter) -> Iterator[Document]:
+    name = folder.resolve().name
+    for path in _files(folder):
+        if plain_suffix(path) == ".parquet" or not looks_binary(path):
+            yield from _read_file(path, f"{name}:{path.relative_to(folder).as_posix()}", field, errors, meter)

@@ -1,0 +1,1 @@
+"""Making a model: the optimiser, the curriculum of lexicons, sharding, checkpoints and the loop."""

@@ -1,0 +1,79 @@
+"""From a configuration to a state on its devices and a compiled step."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+
+from lexinvariant.config import TrainConfig
+from lexinvariant.model import params as model_params
+from lexinvariant.training.optim import make_optimizer, rate_schedule
+from lexinvariant.training.sharding import (
+    REPLICATED,
+    check_batch,
+    host_rows,
+    make_mesh,
+    optimizer_shardings,
+    param_shardings,
+    to_devices,
+)
+from lexinvariant.training.step import DeviceBatch, TrainState, make_train_step
+
+
+class Machinery(NamedTuple):
+    """What a run is made of before its first step."""
+
+    mesh: Mesh
+    abstract_state: TrainState  # shapes, types and shardings: what a checkpoint is restored into
+    fresh_state: Callable[[], TrainState]
+    train_step: Callable[[TrainState, DeviceBatch], tuple[TrainState, dict[str, jax.Array]]]
+
+
+def compiler_options() -> dict[str, bool] | None:
+    """On NVIDIA GPUs cuBLAS runs this model's products faster than the kernels XLA would write for them."""
+    return {"xla_gpu_enable_triton_gemm": False} if jax.default_backend() == "gpu" else None
+
+
+def build(config: TrainConfig) -> Machinery:
+    """Lay the state out over the devices and jit the step; nothing is computed yet."""
+    mesh = make_mesh(config.sharding)
+    check_batch(config.batch_size, config.accumulate, mesh)
+    optimizer = make_optimizer(config.optimizer, config.steps)
+    shapes = model_params.abstract(config.model)
+    on_params = param_shardings(config.model, mesh)
+    shardings = TrainState(
+        step=NamedSharding(mesh, REPLICATED),
+        params=on_params,
+        optimizer=optimizer_shardings(optimizer, shapes, on_params, mesh),
+    )
+
+    def fresh() -> TrainState:
+        # Not one jit: XLA fuses the random draws of all parameters into kernels that take minutes to compile.
+        params = jax.device_put(model_params.init(config.model, config.seed), on_params)
+        moments = jax.jit(optimizer.init, out_shardings=shardings.optimizer)(params)
+        return TrainState(jax.device_put(jnp.zeros((), jnp.int32), shardings.step), params, moments)
+
+    def abstract() -> TrainState:
+        return TrainState(jnp.zeros((), jnp.int32), shapes, jax.eval_shape(optimizer.init, shapes))
+
+    def with_sharding(shape: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding)
+
+    step = make_train_step(config, optimizer, rate_schedule(config.optimizer, config.steps))
+    return Machinery(
+        mesh=mesh,
+        abstract_state=jax.tree.map(with_sharding, abstract(), shardings),
+        fresh_state=fresh,
+        train_step=jax.jit(
+            step, donate_argnums=0, out_shardings=(shardings, None), compiler_options=compiler_options()
+        ),
+    )
+
+
+def device_batch(tok_BT: np.ndarray, mask_BT: np.ndarray, batch_size: int, mesh: Mesh) -> DeviceBatch:
+    """This host's rows of a batch, laid out over the devices."""
+    row_B = np.asarray(host_rows(batch_size), np.int32)
+    return DeviceBatch(*(to_devices(array, mesh) for array in (tok_BT, mask_BT, row_B)))
