@@ -25,7 +25,7 @@ _HOMES = {
     "train": "lexinvariant.training.loop",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 (they are strings)
 
 
 def __getattr__(name: str) -> Any:

@@ -41,7 +41,9 @@ class LexiconConfig:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.p <= 1.0:
-            raise UserError(f"lexicon.p is a probability, so {self.p} is out of range: give a number from 0 to 1.")
+            raise UserError(
+                f"lexicon.p is a probability, so {self.p} is out of range: give a number from 0 to 1."
+            )
 
     @property
     def has_table(self) -> bool:
@@ -50,7 +52,11 @@ class LexiconConfig:
     @property
     def at_evaluation(self) -> "LexiconConfig":
         """The lexicon that a trained model is used with: noise that only regularises training is off."""
-        used: dict[str, LexiconKind] = {"annealed": "permuted", "mixed": "learned", "token-permuted": "learned"}
+        used: dict[str, LexiconKind] = {
+            "annealed": "permuted",
+            "mixed": "learned",
+            "token-permuted": "learned",
+        }
         return dataclasses.replace(self, kind=used.get(self.kind, self.kind))
 
     @property

@@ -12,7 +12,7 @@ from lexinvariant.model.generate import generate_tokens
 from lexinvariant.model.params import Params
 from lexinvariant.model.scoring import score_tokens
 from lexinvariant.model.weights import find_model, load_model
-from lexinvariant.text import Vocab
+from lexinvariant.text import HuggingFaceVocab, Vocab
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,12 @@ class Model:
     def score(self, texts: str | Sequence[str], draws: int = 1, seed: int = 0) -> list[np.ndarray]:
         """For each text, log p(token | the tokens before it) in nats, of the mixture over `draws` lexicons.
 
-        A lexinvariant model gives `score(x) == score(pi(x))` bit for bit, for every permutation pi.
+        A lexinvariant model gives `score(x) == score(pi(x))` bit for bit, for every permutation pi. One that
+        reads characters takes any characters at all, up to its vocabulary's number of different ones in a text.
         """
         if isinstance(texts, str):
             texts = [texts]
-        tokens = [self.vocab.encode(text) for text in texts]
+        tokens = [self._encode(text, self._alphabet(text)) for text in texts]
         return score_tokens(self.params, self.config, tokens, draws=draws, seed=seed)
 
     def generate(
@@ -43,16 +44,39 @@ class Model:
         seed: int = 0,
     ) -> str:
         """A continuation of the prompt, sampled under one lexicon."""
+        alphabet = self._alphabet(prompt)
         tokens = generate_tokens(
             self.params,
             self.config,
-            self.vocab.encode(prompt).astype(np.int64),
+            self._encode(prompt, alphabet),
             n_tokens,
             temperature=temperature,
             top_k=top_k,
             seed=seed,
         )
-        return self.vocab.decode(tokens)
+        return self.vocab.decode(tokens) if alphabet is None else "".join(alphabet[i] for i in tokens)
+
+    def _alphabet(self, text: str) -> str | None:
+        """For a lexinvariant model of characters, names for its symbols: the text's own, then others.
+
+        Names mean nothing to such a model, so a text may be written in any.
+        """
+        if not self.config.lexicon.is_lexinvariant or isinstance(self.vocab, HuggingFaceVocab):
+            return None
+        used = "".join(dict.fromkeys(text))
+        if len(used) > self.config.vocab_size:
+            raise UserError(
+                f"The text has {len(used)} different characters and the model knows {self.config.vocab_size} symbols: "
+                "shorten or simplify it."
+            )
+        others = self.vocab.decode(range(self.vocab.size)).translate(dict.fromkeys(map(ord, used)))
+        return (used + others)[: self.config.vocab_size]
+
+    def _encode(self, text: str, alphabet: str | None) -> np.ndarray:
+        if alphabet is None:
+            return self.vocab.encode(text).astype(np.int64)
+        number = {character: i for i, character in enumerate(alphabet)}
+        return np.fromiter((number[character] for character in text), np.int64, len(text))
 
     def with_lexicon(self, kind: LexiconKind) -> "Model":
         """The same weights under another lexicon, such as a permuted-table model under fresh Gaussians."""

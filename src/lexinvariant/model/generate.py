@@ -109,8 +109,8 @@ def sample_rows(
         jnp.zeros((batch, config.vocab_size), bool),
         jnp.broadcast_to(params.start_D, (batch, 1, config.width)),
     )
-    _, (row_TB, logp_TB) = jax.lax.scan(one, start, jnp.arange(length))
-    return row_TB.T, logp_TB.T
+    chosen: tuple[jax.Array, jax.Array] = jax.lax.scan(one, start, jnp.arange(length))[1]
+    return chosen[0].T, chosen[1].T
 
 
 def _lexicon_rows(params: Params, config: ModelConfig, key: jax.Array) -> jax.Array:

@@ -8,7 +8,7 @@ since Adafactor factors what it sees: a matrix (D, E) is not the same to it as a
 
 import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,9 @@ class Params:
     """A model's parameters, or a tree of the same form of anything that is known for each of them."""
 
     lexicals: Lexicals
-    layers: Layer  # stacked: a few large arrays are faster to update, save and pass around than many small ones
+    layers: (
+        Layer  # stacked: a few large arrays are faster to update, save and pass around than many small ones
+    )
     final_norm_D: Any
     start_D: Any  # the state that predicts the first symbol, before anything is read
     unseen_D: Any  # the readout row of "a symbol not seen yet"
@@ -110,7 +112,7 @@ def specs(config: ModelConfig) -> Params:
     def spec(axes: str, init: Init) -> ParamSpec:
         return ParamSpec(tuple(size[axis] for axis in axes), tuple(axes), init)
 
-    def named(node: type, inits: dict[str, Init | None], stacked: str = "") -> Any:
+    def named(node: type, inits: Mapping[str, Init | None], stacked: str = "") -> Any:
         """Shapes come from the suffix of each name; None stands for a parameter this model does without."""
 
         def from_name(name: str, init: Init | None) -> ParamSpec | None:
@@ -180,7 +182,8 @@ def init(config: ModelConfig, seed: int) -> Params:
 @jax.custom_vjp
 def unstack(layers: Layer) -> tuple[Layer, ...]:
     """The layers one by one. Its gradient stacks; that of plain indexing would add up L padded arrays."""
-    return tuple(jax.tree.map(lambda x: x[i], layers) for i in range(len(layers.up_DF)))
+    arrays, form = jax.tree.flatten(layers)
+    return tuple(jax.tree.unflatten(form, of_one_layer) for of_one_layer in zip(*arrays, strict=True))
 
 
 unstack.defvjp(
@@ -196,4 +199,3 @@ def abstract(config: ModelConfig) -> Params:
 
 def count(config: ModelConfig) -> int:
     return sum(math.prod(spec.shape) for _, spec in flatten_named(specs(config)))
-

@@ -45,7 +45,9 @@ def _seen_log_likelihood(
     n_distinct = min(config.vocab_size, h_BTD.shape[1])
     rank_BT = first_occurrence(lexicon.target_BT)
     is_new_BT = first_position(lexicon.target_BT) == jnp.arange(h_BTD.shape[1])
-    n_seen_BT = jnp.cumsum(is_new_BT, axis=1) - is_new_BT  # before the target, which is being predicted
+    n_seen_BT = jnp.cumsum(is_new_BT, axis=1, dtype=jnp.int32) - is_new_BT.astype(
+        jnp.int32
+    )  # before the target, which is being predicted
 
     # The r-th distinct symbol's row stands where that symbol first occurs; a stable sort finds those places.
     place_BR = jnp.argsort(~is_new_BT, axis=1)[:, :n_distinct]
@@ -63,7 +65,7 @@ def combine_seen(
     n_seen_BT: jax.Array,
     vocab_size: int,
 ) -> jax.Array:
-    """log p(target) when ranks below n_seen have a logit each and the other symbols share one."""
+    """Log p(target) when ranks below n_seen have a logit each and the other symbols share one."""
     n_unseen_BT = vocab_size - n_seen_BT
     seen_BTR = jnp.arange(logits_BTR.shape[2]) < n_seen_BT[:, :, None]
     logits_BTR = jnp.where(seen_BTR, logits_BTR, IMPOSSIBLE)

@@ -67,9 +67,13 @@ def score_tokens(
         if len(tok_T) == 0:
             raise UserError(f"Text {i} is empty, so it has no tokens to score: remove it.")
         if len(tok_T) > LONGEST:
-            raise UserError(f"Text {i} has {len(tok_T)} tokens and the most is {LONGEST}: cut it into pieces.")
+            raise UserError(
+                f"Text {i} has {len(tok_T)} tokens and the most is {LONGEST}: cut it into pieces."
+            )
         if tok_T.min() < 0 or tok_T.max() >= config.vocab_size:
-            raise UserError(f"Text {i} has a token outside 0..{config.vocab_size - 1}, the model's vocabulary.")
+            raise UserError(
+                f"Text {i} has a token outside 0..{config.vocab_size - 1}, the model's vocabulary."
+            )
         by_length[bucket(len(tok_T))].append(i)
 
     scores: list[np.ndarray] = [np.empty(0)] * len(tokens)
@@ -82,7 +86,9 @@ def score_tokens(
                 tok_BT[row, : len(tokens[i])] = tokens[i]
             logp_KBT = np.stack(
                 [
-                    np.asarray(_log_likelihood(params, config, tok_BT, key_at(seed, Stream.EVAL, 0, k), dtype))
+                    np.asarray(
+                        _log_likelihood(params, config, tok_BT, key_at(seed, Stream.EVAL, 0, k), dtype)
+                    )
                     for k in range(draws)
                 ]
             )

@@ -69,7 +69,8 @@ def smear(k_BTNK: jax.Array, previous_B1NK: jax.Array, smear_N: jax.Array) -> ja
     """Mix into each key the key before it: k_t := (1-m) k_t + m k_(t-1), m one a head."""
     m_N1 = jax.nn.sigmoid(smear_N)[:, None]
     before_BTNK = jnp.concatenate([previous_B1NK, k_BTNK[:, :-1]], axis=1)
-    return ((1 - m_N1) * k_BTNK + m_N1 * before_BTNK).astype(k_BTNK.dtype)
+    mixed_BTNK = (1 - m_N1) * k_BTNK.astype(jnp.float32) + m_N1 * before_BTNK.astype(jnp.float32)
+    return mixed_BTNK.astype(k_BTNK.dtype)
 
 
 def dropped(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
@@ -78,9 +79,7 @@ def dropped(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0).astype(x.dtype)
 
 
-def project(
-    layer: Layer, config: ModelConfig, n_BTD: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def project(layer: Layer, config: ModelConfig, n_BTD: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Queries, keys (not yet smeared) and values; the head's scale is in the queries.
 
     Queries and keys come out of one product, values out of their own: they go to attention as they are, and
@@ -106,7 +105,9 @@ def position_bias(layer: Layer, config: ModelConfig, n: int) -> jax.Array:
 
 
 def mlp(layer: Layer, config: ModelConfig, x_BTD: jax.Array) -> jax.Array:
-    n_MD = rms_norm(x_BTD, config.norm_eps).reshape(-1, config.width)  # M = B*T: XLA fuses products of matrices
+    n_MD = rms_norm(x_BTD, config.norm_eps).reshape(
+        -1, config.width
+    )  # M = B*T: XLA fuses products of matrices
     hidden_MF = relu(n_MD @ scaled(layer.mlp_norm_D, layer.up_DF, dtype=x_BTD.dtype))
     return (hidden_MF @ layer.down_FD.astype(x_BTD.dtype)).reshape(x_BTD.shape)
 
@@ -138,7 +139,8 @@ def trunk(
     for i, layer in enumerate(unstack(params.layers)):
         key = None if dropout_key is None else jax.random.fold_in(dropout_key, i)
         x_BTD = block(layer, config, x_BTD, key)
-    h_BTD = (rms_norm(x_BTD, config.norm_eps) * params.final_norm_D).astype(x_BTD.dtype)
+    n_BTD = rms_norm(x_BTD, config.norm_eps).astype(jnp.float32)
+    h_BTD = (n_BTD * params.final_norm_D).astype(x_BTD.dtype)
     return dropped(h_BTD, config.dropout, dropout_key)
 
 

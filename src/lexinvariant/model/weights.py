@@ -36,7 +36,7 @@ def save_model(
     notes: dict[str, Any] | None = None,
 ) -> None:
     """Write a model. Vectors stay float32 whatever the precision: they are few, and scales matter."""
-    from safetensors.flax import save_file  # not at the top: reading a configuration needs none of it
+    from safetensors.flax import save  # not at the top: reading a configuration needs none of it
 
     tensors: dict[str, Any] = {}
     for name, value in model_params.flatten_named(params):
@@ -55,7 +55,7 @@ def save_model(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         unfinished = folder / "model.safetensors.part"
-        save_file(tensors, str(unfinished))
+        unfinished.write_bytes(save(tensors))
         (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n")
         vocab.save(folder)
         unfinished.replace(folder / "model.safetensors")
@@ -103,7 +103,9 @@ def load_model(folder: Path) -> tuple[ModelConfig, Params, Vocab]:
     for name, spec in model_params.flatten_named(specs):
         value = tensors.get(name)
         if value is None or value.shape != spec.shape:
-            raise UserError(f"{folder}/model.safetensors does not fit its config.json ({name}): export it again.")
+            raise UserError(
+                f"{folder}/model.safetensors does not fit its config.json ({name}): export it again."
+            )
         value = value.astype(jnp.float32)
         values.append(value * tensors[name + SCALE] if name + SCALE in tensors else value)
     params = jax.tree.unflatten(jax.tree.structure(specs, is_leaf=model_params.is_spec), values)
@@ -117,7 +119,9 @@ def find_model(place: str | Path) -> Path:
         return local
     name = str(place)
     if name.startswith((".", "/", "~")) or name.count("/") != 1:
-        raise UserError(f"There is no folder {name}: give a model's folder, or OWNER/NAME for one on the Hub.")
+        raise UserError(
+            f"There is no folder {name}: give a model's folder, or OWNER/NAME for one on the Hub."
+        )
     try:
         from huggingface_hub import snapshot_download
     except ImportError:

@@ -1,12 +1,14 @@
 """How long a context guarantees which error: the paper's theorem as printed, repaired, and sharpened.
 
-All three bound (1/T) sum_t || p(.|x_<t) - p'(.|x_<t) ||_1 with probability at least 1 - delta over x drawn from p.
+All three bound (1/T) sum_t || p(.|x_<t) - p'(.|x_<t) ||_1 with probability at least 1 - delta over x drawn
+from p.
 
 - printed: the appendix's explicit condition T >= 512 log(2/delta) log^2(d T / (delta eps')) log(d!) / eps^4.
-  Its proof uses Pinsker for half of the L1 norm and a step on conditionals that fails, so it is a claim, not a proof.
+  Its proof uses Pinsker for half of the L1 norm and a step on conditionals that fails, so it is a claim, not
+  a proof.
 - repaired: the same route with every constant valid.
-- sharp: no smoothing, no multiplicative-weights corollary, no Azuma: eps = 2 sqrt((log d! + 2 log(1/delta)) / T),
-  at all T at once. A rate of 1/2 in T and in d log d where the paper has 1/4.
+- sharp: no smoothing, no multiplicative-weights corollary, no Azuma: eps = 2 sqrt((log d! + 2 log(1/delta)) /
+  T), at all T at once. A rate of 1/2 in T and in d log d where the paper has 1/4.
 
 The derivations are in docs/method.md, statement by statement.
 """
@@ -32,7 +34,9 @@ VACUOUS = 2.0
 
 @dataclass(frozen=True)
 class Guarantee:
-    """One instance of the theorem: at context length T the average L1 distance is at most epsilon, except with delta."""
+    """One instance of the theorem: at context length T the average L1 distance is at most epsilon, except
+    with delta.
+    """
 
     kind: Kind
     d: int
@@ -54,7 +58,8 @@ def _check(d: int, delta: float, epsilon: float | None = None, T: int | None = N
         raise UserError(f"The context length T must be at least 1, not {T}.")
 
 
-# --- the pieces, each with a test of its own -------------------------------------------------------------------
+# --- the pieces, each with a test of its own
+# -------------------------------------------------------------------
 
 
 def increment_bound(d: int, sigma: float) -> float:
@@ -63,34 +68,37 @@ def increment_bound(d: int, sigma: float) -> float:
 
 
 def azuma_deviation(T: int, increment: float, delta: float) -> float:
-    """b with P(Z_T >= b) <= delta for a martingale with |increments| <= increment: increment * sqrt(2 T log(1/delta)).
+    """The b with P(Z_T >= b) <= delta for a martingale with |increments| <= increment: increment * sqrt(2 T
+    log(1/delta)).
 
-    With increment = 2 log(d/sigma) this is log(d/sigma) sqrt(8 T log(1/delta)), without the lemma's minus sign under
-    the root and without the factor 2 in front of its statement.
+    With increment = 2 log(d/sigma) this is log(d/sigma) sqrt(8 T log(1/delta)), without the lemma's minus
+    sign under the root and without the factor 2 in front of its statement.
     """
     return increment * math.sqrt(2 * T * math.log(1 / delta))
 
 
 def smoothing_cost(T: int, sigma: float, delta: float) -> float:
-    """What replacing p, p' by their smoothed versions costs in average L1, with probability at least 1 - delta.
+    """What replacing p, p' by their smoothed versions costs in average L1, with probability at least 1 -
+    delta.
 
-    ||p - p~||_1 <= 2 sigma always. ||p' - p~'||_1 <= 2 sigma + 2 (1 - w_t), where 1 - w_t is the part of the smoothed
-    prefix probability that smoothing made; it is not small for every prefix, but E[1 - w_t] <= sigma (t - 1) over x
-    from p, so Markov's inequality bounds its average.
+    ||p - p~||_1 <= 2 sigma always. ||p' - p~'||_1 <= 2 sigma + 2 (1 - w_t), where 1 - w_t is the part of the
+    smoothed prefix probability that smoothing made; it is not small for every prefix, but E[1 - w_t] <= sigma
+    (t - 1) over x from p, so Markov's inequality bounds its average.
     """
     return 4 * sigma + sigma * (T - 1) / delta
 
 
-# --- the paper's theorem, as printed ---------------------------------------------------------------------------
+# --- the paper's theorem, as printed
+# ---------------------------------------------------------------------------
 
 
 def _printed_ratio(delta: float) -> float:
-    """epsilon / epsilon' = 2 sqrt 2 (2 log(2/delta))^(1/4)."""
+    """The ratio epsilon / epsilon' = 2 sqrt 2 (2 log(2/delta))^(1/4)."""
     return 2 * math.sqrt(2) * (2 * math.log(2 / delta)) ** 0.25
 
 
 def _repaired_ratio(d: int, delta: float) -> float:
-    """epsilon / epsilon' = 1 + 2 sqrt(1 + v / 2), v = sqrt(2 log(2/delta) / log d!)."""
+    """The ratio epsilon / epsilon' = 1 + 2 sqrt(1 + v / 2), v = sqrt(2 log(2/delta) / log d!)."""
     return 1 + 2 * math.sqrt(1 + 0.5 * math.sqrt(2 * math.log(2 / delta) / log_factorial(d)))
 
 
@@ -112,7 +120,8 @@ def _needed(kind: Kind, d: int, T: float, epsilon_prime: float, delta: float) ->
     return 4 * _log_span(kind, d, T, epsilon_prime, delta) ** 2 * log_factorial(d) / epsilon_prime**4
 
 
-# --- solving in both directions --------------------------------------------------------------------------------
+# --- solving in both directions
+# --------------------------------------------------------------------------------
 
 
 def context_needed(d: int, epsilon: float, delta: float, kind: Kind = "sharp") -> Guarantee:
@@ -128,14 +137,16 @@ def context_needed(d: int, epsilon: float, delta: float, kind: Kind = "sharp") -
     def slack(log_T: float) -> float:
         return log_T - math.log(_needed(kind, d, math.exp(log_T), epsilon_prime, delta))
 
-    # T / log^2(a T) grows for a T > e^2, and a = d / (share delta eps') > 7 e^2 here, so the root is the only one.
+    # T / log^2(a T) grows for a T > e^2, and a = d / (share delta eps') > 7 e^2 here, so the root is the only
+    # one.
     root = math.exp(_root(slack, 0.0))
     T = math.ceil(root)
     return Guarantee(kind, d, T, epsilon, delta, _sigma(kind, T, epsilon_prime, delta))
 
 
 def error_guaranteed(d: int, T: int, delta: float, kind: Kind = "sharp") -> Guarantee:
-    """The smallest epsilon that the theorem promises at context length T: 2 (no promise) where T is too small for it.
+    """The smallest epsilon that the theorem promises at context length T: 2 (no promise) where T is too small
+    for it.
 
     The printed theorem is stated for epsilon < 1/2; here its formula is followed as long as its eps' <= 1/2.
     """
@@ -163,7 +174,9 @@ def expected_error(d: int, T: int) -> float:
 
 
 def hellinger_budget(d: int, delta: float) -> float:
-    """With probability 1 - delta, the sum over all t of hellinger_squared(p, p') stays below log d! + 2 log(1/delta)."""
+    """With probability 1 - delta, the sum over all t of hellinger_squared(p, p') stays below log d! + 2
+    log(1/delta).
+    """
     _check(d, delta)
     return log_factorial(d) + 2 * math.log(1 / delta)
 

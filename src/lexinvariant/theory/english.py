@@ -1,4 +1,6 @@
-"""Real text as a language: restrict it to an alphabet, and fit a smoothed character n-gram with no zero in it."""
+"""Real text as a language: restrict it to an alphabet, and fit a smoothed character n-gram with no zero in
+it.
+"""
 
 from __future__ import annotations
 
@@ -23,25 +25,36 @@ def stdlib_text() -> str:
     return "\n".join(topics[name] for name in sorted(topics))
 
 
-def read_text(path: Path) -> list[str]:
-    """The documents of a text file, or of JSON lines with a "text" field; either may be compressed with xz."""
+def read_text(path: Path, most: int | None = None) -> str:
+    """A text file, or JSON lines with a "text" field (xz allowed), as one text of about `most` characters
+    or fewer.
+    """
     if not path.is_file():
         raise UserError(f"There is no text file at {path}.")
     opener = lzma.open if path.suffix == ".xz" else open
-    name = path.name.removesuffix(".xz")
+    is_json = path.name.removesuffix(".xz").endswith(".jsonl")
+    documents: list[str] = []
+    size = 0
     try:
         with opener(path, "rt", encoding="utf-8") as lines:
-            if not name.endswith(".jsonl"):
-                return [lines.read()]
-            return [json.loads(line)["text"] for line in lines if line.strip()]
+            for line in lines:
+                documents.append(json.loads(line)["text"] if is_json else line)
+                size += len(documents[-1])
+                if most is not None and size >= most:
+                    break
     except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, lzma.LZMAError) as error:
         raise UserError(f"{path} is not UTF-8 text or JSON lines with a 'text' field ({error}).") from error
+    return "\n".join(documents)
+
+
+_FOLD = bytes(ord(chr(i).lower()) if chr(i).isascii() and chr(i).isalpha() else 32 for i in range(256))
 
 
 def letters_only(text: str) -> str:
-    """Lower case a-z, with every run of anything else as one space: the 27-symbol text that both sides are given."""
-    kept = "".join(c if "a" <= c <= "z" else " " for c in text.lower())
-    return " ".join(kept.split())
+    """Lower case a-z, with every run of anything else as one space: the 27-symbol text that both sides are
+    given.
+    """
+    return " ".join(text.encode("ascii", "replace").translate(_FOLD).decode().split())
 
 
 def most_frequent(text: str, d: int) -> str:
@@ -53,13 +66,17 @@ def most_frequent(text: str, d: int) -> str:
 
 
 def encode(text: str, alphabet: str) -> Ints:
-    """Symbol numbers; symbols outside the alphabet are dropped."""
-    number = {symbol: index for index, symbol in enumerate(alphabet)}
-    return np.array([number[symbol] for symbol in text if symbol in number], dtype=np.int64)
+    """Symbol numbers of an ASCII text; symbols outside the alphabet are dropped."""
+    number = np.full(256, -1, dtype=np.int64)
+    number[np.frombuffer(alphabet.encode("ascii"), dtype=np.uint8)] = np.arange(len(alphabet))
+    symbol_T = number[np.frombuffer(text.encode("ascii", "replace"), dtype=np.uint8)]
+    return symbol_T[symbol_T >= 0]
 
 
 def fit_ngram(symbol_T: Ints, d: int, order: int) -> NGram:
-    """A Witten-Bell interpolated n-gram: each table falls back on the next shorter one, the shortest on uniform."""
+    """A Witten-Bell interpolated n-gram: each table falls back on the next shorter one, the shortest on
+    uniform.
+    """
     if order < 1:
         raise UserError("The n-gram order must be at least 1.")
     if d**order > MAX_TABLE:

@@ -1,9 +1,10 @@
-"""Multiplicative weights (Hedge) over permutations, written from the appendix's lemma and not from Bayes' rule.
+"""Multiplicative weights (Hedge) over permutations, written from the appendix's lemma and not from Bayes'
+rule.
 
-Experts are the d! permutations, expert n predicts with p(pi_n^-1(.)), its cost is -log P_n(y_t) / epsilon, and the
-update multiplies its weight by exp(-rate * cost). With rate = epsilon this is the Bayes mixture (tests hold the two
-together to float precision). The regret corollary that the paper then cites is about a much slower rate: see
-`corollary_rate`, `counterexample`, and docs/method.md.
+Experts are the d! permutations, expert n predicts with p(pi_n^-1(.)), its cost is -log P_n(y_t) / epsilon,
+and the update multiplies its weight by exp(-rate * cost). With rate = epsilon this is the Bayes mixture
+(tests hold the two together to float precision). The regret corollary that the paper then cites is about a
+much slower rate: see `corollary_rate`, `counterexample`, and docs/method.md.
 """
 
 from __future__ import annotations
@@ -44,11 +45,15 @@ class HedgeTrace:
     """Log of the weighted prediction of the symbol that came."""
 
     def gibbs_regret_N(self) -> Floats:
-        """Sum over t of <weights, cost> - cost of expert n: the quantity that regret bounds for Hedge speak about."""
+        """Sum over t of <weights, cost> - cost of expert n: the quantity that regret bounds for Hedge
+        speak about.
+        """
         return np.sum(np.sum(self.weight_TN * self.cost_TN, axis=1, keepdims=True) - self.cost_TN, axis=0)
 
 
-def hedge(expert_TNV: Floats, cipher_T: ArrayLike, epsilon: float = 1.0, rate: float | None = None) -> HedgeTrace:
+def run_hedge(
+    expert_TNV: Floats, cipher_T: ArrayLike, epsilon: float = 1.0, rate: float | None = None
+) -> HedgeTrace:
     """Run Hedge from equal weights. The default rate is epsilon, the paper's update exp(-epsilon * cost)."""
     rate = epsilon if rate is None else rate
     if epsilon <= 0 or rate <= 0:
@@ -73,15 +78,20 @@ def hedge(expert_TNV: Floats, cipher_T: ArrayLike, epsilon: float = 1.0, rate: f
 def mixture_regret_bound(experts: int) -> float:
     """Log-loss regret of the Bayes mixture to any expert: log N, at every T, with no smoothing.
 
-    The product of the mixture's predictions is the mean over experts of each one's product, hence at least 1/N of any.
+    The product of the mixture's predictions is the mean over experts of each one's product, hence at least
+    1/N of any.
     """
     return float(np.log(experts))
 
 
 def gibbs_regret_bound(experts: int, steps: int, cost_bound: float, rate: float) -> float:
-    """Hedge's textbook bound log(N)/rate + rate * rho^2 * T for costs in [-rho, rho]; it needs rate * rho <= 1."""
+    """Hedge's textbook bound log(N)/rate + rate * rho^2 * T for costs in [-rho, rho]; it needs rate * rho
+    <= 1.
+    """
     if rate * cost_bound > 1 + 1e-12:
-        raise UserError("The regret bound of Hedge needs rate * cost bound <= 1; the Bayes rate does not satisfy it.")
+        raise UserError(
+            "The regret bound of Hedge needs rate * cost bound <= 1; the Bayes rate does not satisfy it."
+        )
     return float(np.log(experts) / rate + rate * cost_bound**2 * steps)
 
 
@@ -98,14 +108,16 @@ def corollary_horizon(experts: int, cost_bound: float, epsilon: float) -> float:
 def counterexample(steps: int, floor: float) -> tuple[FunctionLanguage, Ints]:
     """A two-symbol language and a text on which the Bayes mixture's *Gibbs* regret grows linearly in T.
 
-    The leader of the moment always errs: the text is all zeros, and the language gives zero the probability `floor`
-    whenever the identity is ahead and 1 - `floor` whenever the swap is. So an inequality on the posterior-averaged
-    log-loss, as the proof writes it before Jensen, cannot hold for every text; the log-loss of the mixture can.
+    The leader of the moment always errs: the text is all zeros, and the language gives zero the probability
+    `floor` whenever the identity is ahead and 1 - `floor` whenever the swap is. So an inequality on the
+    posterior-averaged log-loss, as the proof writes it before Jensen, cannot hold for every text; the log-
+    loss of the mixture can.
     """
     gain = np.log((1 - floor) / floor)
     lead, zeros = 0.0, []  # lead: log-odds of the identity over the swap
     for t in range(steps):
-        # Log-odds of zero under the identity; the swap has minus that, so the lead moves by exactly this much.
+        # Log-odds of zero under the identity; the swap has minus that, so the lead moves by exactly this
+        # much.
         move = (-gain if lead >= 0 else gain) * (0.5 if t == 0 else 1.0)
         zeros.append(1 / (1 + np.exp(-move)))
         lead += move
@@ -118,7 +130,9 @@ def counterexample(steps: int, floor: float) -> tuple[FunctionLanguage, Ints]:
 
 
 def martingale_T(known_TV: Floats, prob_TV: Floats, cipher_T: ArrayLike) -> Floats:
-    """Z_1..Z_T with Z_t = Z_{t-1} + KL_t - log p/p'; a martingale when the text is drawn from the known language."""
+    """Z_1..Z_T with Z_t = Z_{t-1} + KL_t - log p/p'; a martingale when the text is drawn from the known
+    language.
+    """
     return np.cumsum(martingale_increments(known_TV, prob_TV, cipher_T))
 
 

@@ -1,7 +1,9 @@
-"""Languages whose probabilities are known exactly: n-gram tables, hidden Markov models, and any Python function.
+"""Languages whose probabilities are known exactly: n-gram tables, hidden Markov models, and any Python
+function.
 
-A language is read by many readers at once, one for each candidate key, because the lexinvariant mixture asks the
-same language about d! relabellings of one text. Names end in their axes: N readers, V symbols, T time, S states.
+A language is read by many readers at once, one for each candidate key, because the lexinvariant mixture asks
+the same language about d! relabellings of one text. Names end in their axes: N readers, V symbols, T time, S
+states.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ def check_distribution(prob: ArrayLike, what: str) -> Floats:
         raise UserError(f"{what} holds a negative, infinite or missing probability: all must lie in [0, 1].")
     worst = float(np.abs(prob.sum(axis=-1) - 1.0).max())
     if worst > NORMALISATION_TOLERANCE:
-        raise UserError(f"{what} is not normalised: a row sums to 1 only within {worst:.2g}; divide it by its sum.")
+        raise UserError(
+            f"{what} is not normalised: a row sums to 1 only within {worst:.2g}; divide it by its sum."
+        )
     return prob
 
 
@@ -48,7 +52,9 @@ def check_sequence(symbol_T: ArrayLike, d: int) -> Ints:
 
 
 class Language(ABC):
-    """A distribution over texts of d symbols, read by several readers in step; a state is opaque to the caller."""
+    """A distribution over texts of d symbols, read by several readers in step; a state is opaque to the
+    caller.
+    """
 
     d: int
 
@@ -58,7 +64,9 @@ class Language(ABC):
 
     @abstractmethod
     def predict(self, state: Any) -> Floats:
-        """prob_NV: what each reader expects next. A reader that has read the impossible may answer anything."""
+        """prob_NV: what each reader expects next. A reader that has read the impossible may answer
+        anything.
+        """
 
     @abstractmethod
     def advance(self, state: Any, symbol_N: Ints) -> Any:
@@ -93,7 +101,8 @@ class Language(ABC):
         state, text = self.start(1), []
         for _ in range(length):
             prob_V = self.predict(state)[0]
-            # The last cumulative sum may fall short of 1 by rounding; the clip keeps the draw inside the alphabet.
+            # The last cumulative sum may fall short of 1 by rounding; the clip keeps the draw inside the
+            # alphabet.
             symbol = min(int(np.searchsorted(np.cumsum(prob_V), rng.random(), side="right")), self.d - 1)
             text.append(symbol)
             state = self.advance(state, np.array([symbol]))
@@ -101,7 +110,9 @@ class Language(ABC):
 
 
 class NGram(Language):
-    """An n-gram: tables[j] has shape (d,) * (j + 1) and predicts after j symbols; the last one serves ever after."""
+    """An n-gram: tables[j] has shape (d,) * (j + 1) and predicts after j symbols; the last one serves ever
+    after.
+    """
 
     def __init__(self, tables: Sequence[ArrayLike]) -> None:
         if not tables:
@@ -145,7 +156,9 @@ class HMM(Language):
         self.emission_SV = check_distribution(emission_SV, "HMM emission")
         states = self.start_S.shape[0]
         if self.transition_SS.shape != (states, states) or self.emission_SV.shape[0] != states:
-            raise UserError("The HMM's start, transition and emission tables disagree on the number of states.")
+            raise UserError(
+                "The HMM's start, transition and emission tables disagree on the number of states."
+            )
         self.d = self.emission_SV.shape[1]
 
     def start(self, n: int) -> Floats:
@@ -182,7 +195,9 @@ class FunctionLanguage(Language):
         if prefix not in self._memory:
             prob_V = check_distribution(self._function(prefix), f"The prediction after {prefix}")
             if prob_V.shape != (self.d,):
-                raise UserError(f"The prediction after {prefix} has shape {prob_V.shape}, expected ({self.d},).")
+                raise UserError(
+                    f"The prediction after {prefix} has shape {prob_V.shape}, expected ({self.d},)."
+                )
             self._memory[prefix] = prob_V
         return self._memory[prefix]
 
@@ -221,7 +236,9 @@ class Smoothed(Language):
 
 
 def from_texts(weights: Mapping[str, float], alphabet: str) -> FunctionLanguage:
-    """The language that consists of these texts with these probabilities (and stops being defined after them)."""
+    """The language that consists of these texts with these probabilities (and stops being defined after
+    them).
+    """
     check_distribution(list(weights.values()), "The list of texts")
     d = len(alphabet)
 
@@ -248,7 +265,9 @@ def random_markov(d: int, rng: np.random.Generator, concentration: float = 0.5) 
 
 
 def symmetric_markov(d: int, rng: np.random.Generator, concentration: float = 0.5) -> NGram:
-    """A Markov chain in which symbols 2k and 2k+1 are interchangeable, so that 2^(d//2) keys can never be told apart."""
+    """A Markov chain in which symbols 2k and 2k+1 are interchangeable, so that 2^(d//2) keys can never be
+    told apart.
+    """
     group_V = np.arange(d) // 2
     size_G = np.bincount(group_V)
     between_GG = rng.dirichlet(np.full(len(size_G), concentration), size=len(size_G))
@@ -256,7 +275,9 @@ def symmetric_markov(d: int, rng: np.random.Generator, concentration: float = 0.
 
 
 def near_uniform(d: int, gap: float) -> NGram:
-    """Independent symbols, half of them (1 + gap) and half (1 - gap) as likely as chance: hard to tell apart."""
+    """Independent symbols, half of them (1 + gap) and half (1 - gap) as likely as chance: hard to tell
+    apart.
+    """
     if not 0 <= gap < 1:
         raise UserError(f"The gap of a near-uniform language must lie in [0, 1), not {gap}.")
     tilt_V = np.where(np.arange(d) < d // 2, 1 + gap, 1 - gap)

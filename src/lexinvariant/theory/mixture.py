@@ -1,6 +1,8 @@
-"""The associated lexinvariant model p'(y) = E_pi[p(pi^-1(y))], exactly, by reading the text under all d! keys.
+"""The associated lexinvariant model p'(y) = E_pi[p(pi^-1(y))], exactly, by reading the text under all d!
+keys.
 
-A key is the array key_V with key_V[cipher symbol] = plain symbol, that is pi^-1; a uniform pi makes a uniform key.
+A key is the array key_V with key_V[cipher symbol] = plain symbol, that is pi^-1; a uniform pi makes a uniform
+key.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ ENUMERATION_LIMIT = 8
 
 
 def log_factorial(d: int) -> float:
-    """log d!, the prior entropy of the key in nats."""
+    """The log of d!, the prior entropy of the key in nats."""
     return float(gammaln(d + 1))
 
 
@@ -82,12 +84,14 @@ class Trace:
 
     @cached_property
     def regret_T(self) -> Floats:
-        """log p(y_1..t) / p'(y_1..t): never above log d!, for any language and any text."""
+        """The log of p(y_1..t) / p'(y_1..t): never above log d!, for any language and any text."""
         return np.cumsum(self.known_logp_T - self.logp_T)
 
     @cached_property
     def key_surprise_T(self) -> Floats:
-        """-log P(true key | y_1..t) = log d! - regret. Its mean over texts of the language is the posterior entropy."""
+        """-log P(true key | y_1..t) = log d! - regret. Its mean over texts of the language is the
+        posterior entropy.
+        """
         return log_factorial(self.d) - self.regret_T
 
     @cached_property
@@ -108,11 +112,12 @@ class ExactTrace(Trace):
 
 
 def exact(language: Language, cipher_T: ArrayLike, true_key: ArrayLike | None = None) -> ExactTrace:
-    """p' on one text by enumeration of the d! keys; true_key is the key the known_* columns use (default: identity)."""
+    """Read one text with p' under all d! keys; the known_* columns use true_key (default: the identity)."""
     d = language.d
     if d > ENUMERATION_LIMIT:
         raise UserError(
-            f"Enumeration over {d}! keys is out of reach (limit: {ENUMERATION_LIMIT} symbols): use particles()."
+            f"Enumeration over {d}! keys is out of reach (limit: {ENUMERATION_LIMIT} symbols): "
+            "use lexinvariant.theory.particles."
         )
     text_T, key_V = check_sequence(cipher_T, d), check_key(true_key, d)
     key_NV = all_keys(d)
@@ -136,8 +141,16 @@ def exact(language: Language, cipher_T: ArrayLike, true_key: ArrayLike | None = 
         entropy_T[t] = -np.sum(weight_N * np.where(weight_N > 0, logw_N, 0.0))
         state = language.advance(state, key_NV[:, symbol])
     known_TV, known_logp_T = known_predictions(language, text_T, key_V)
-    matrix_VV = np.stack([np.bincount(key_NV[:, y], weights=weight_N, minlength=d) for y in range(d)])
-    return ExactTrace(prob_TV, known_TV, logp_T, known_logp_T, matrix_VV, key_NV, logw_N, np.maximum(entropy_T, 0.0))
+    matrix_VV = key_marginals(key_NV.T, weight_N)
+    return ExactTrace(
+        prob_TV, known_TV, logp_T, known_logp_T, matrix_VV, key_NV, logw_N, np.maximum(entropy_T, 0.0)
+    )
+
+
+def key_marginals(key_VN: Ints, weight_N: Floats) -> Floats:
+    """Probability that each cipher symbol (row) stands for each plain symbol (column)."""
+    d = len(key_VN)
+    return np.stack([np.bincount(plain_N, weight_N, minlength=d).astype(np.float64) for plain_N in key_VN])
 
 
 def known_predictions(language: Language, cipher_T: Ints, key_V: Ints) -> tuple[Floats, Floats]:

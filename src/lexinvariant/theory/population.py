@@ -1,6 +1,7 @@
-"""A weighted population of keys and what may be done to it without bias: weigh, branch, resample, move, anneal.
+"""A weighted population of keys and what may be done to it without bias: weigh, branch, resample, move,
+anneal.
 
-Used by `particles`. key_VN keeps the particles along the last axis, so that one symbol's row is contiguous.
+Used by `smc`. key_VN keeps the particles along the last axis, so that one symbol's row is contiguous.
 Axes: N particles, V symbols, U unseen symbols or distinct keys, T time, G n-grams, K their length.
 """
 
@@ -15,13 +16,14 @@ from numpy.typing import NDArray
 
 from lexinvariant.theory.languages import Floats, Ints, Language, NGram
 
-
 MOVES_WANTED = 4
 """Accepted swaps a key, on average, after which a renewal has done its work."""
 
 
 ANNEAL_ESS_SHARE = 0.95
-"""How much of a population one step of annealing must leave. Lower is faster and loses the true key more often."""
+"""How much of a population one step of annealing must leave. Lower is faster and loses the true key more
+often.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Population:
 
 
 def log_sum(logw_N: Floats) -> float:
-    """log sum exp; scipy's general one is many times slower on the short arrays here."""
+    """The log of a sum of exponentials; scipy's general one is many times slower on the short arrays here."""
     top = logw_N.max()
     return float(top) if np.isneginf(top) else float(top + np.log(np.exp(logw_N - top).sum()))
 
@@ -68,7 +70,7 @@ def ess(weight_N: Floats) -> float:
 def distinct_ess(population: Population) -> float:
     """Effective sample size with the weights of equal keys added up: copies of one key are one sample."""
     _, inverse_N = np.unique(fingerprint(population.key_VN), return_inverse=True)
-    return ess(np.bincount(inverse_N, weights=normal(population.logw_N)))
+    return ess(np.bincount(inverse_N, weights=normal(population.logw_N)).astype(np.float64))
 
 
 @lru_cache(maxsize=8)
@@ -82,7 +84,9 @@ def fingerprint(key_VN: Ints) -> NDArray[np.uint64]:
 
 
 def safe_fraction(logw_N: Floats, gain_N: Floats, most: float, enough: float) -> float:
-    """The largest exponent, at most `most`, that leaves an effective sample of `enough` (and at least a tiny step)."""
+    """The largest exponent, at most `most`, that leaves an effective sample of `enough` (and at least a
+    tiny step).
+    """
 
     def leaves_enough(exponent: float) -> bool:
         return ess(normal(logw_N + exponent * gain_N)) >= enough
@@ -97,7 +101,8 @@ def safe_fraction(logw_N: Floats, gain_N: Floats, most: float, enough: float) ->
 
 
 def branch(population: Population, open_NU: Floats, slot_U: Ints, symbol: int, settings: Settings) -> Ints:
-    """Give a new cipher symbol each plain symbol still free (they stand in the unseen slots); keep at most n branches.
+    """Give a new cipher symbol each plain symbol still free (they stand in the unseen slots); keep at most n
+    branches.
 
     open_NU is the probability of each free plain symbol. Returns the parent of each survivor.
     """
@@ -116,15 +121,18 @@ def branch(population: Population, open_NU: Floats, slot_U: Ints, symbol: int, s
 
 
 def thin_out(logw: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
-    """Fearnhead and Clifford's optimal resampling: heavy branches stay with their weight, light ones are drawn.
+    """Fearnhead and Clifford's optimal resampling: heavy branches stay with their weight, light ones are
+    drawn.
 
-    Unbiased: each branch's expected weight afterwards is its weight before. Returns survivors and their log-weights.
+    Unbiased: each branch's expected weight afterwards is its weight before. Returns survivors and their log-
+    weights.
     """
     alive = np.flatnonzero(np.isfinite(logw))
     weight = normal(logw[alive])
     if len(alive) <= n:
         return alive, np.log(np.maximum(weight, 1e-300))
-    # The threshold c has sum_i min(1, weight_i / c) = n: with k heavy ones kept, c = (weight of the rest) / (n - k).
+    # The threshold c has sum_i min(1, weight_i / c) = n: with k heavy ones kept, c = (weight of the rest) /
+    # (n - k).
     order = np.argsort(-weight)
     rest_k = np.concatenate([[1.0], 1.0 - np.cumsum(weight[order])])[:n].clip(min=0.0)
     threshold_k = rest_k / (n - np.arange(n))
@@ -142,7 +150,9 @@ def thin_out(logw: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Floa
 def resample(population: Population, settings: Settings) -> None:
     """Systematic resampling to n equal weights."""
     points = (settings.rng.random() + np.arange(settings.n)) / settings.n
-    parent = np.searchsorted(np.cumsum(normal(population.logw_N)), points).clip(max=len(population.logw_N) - 1)
+    parent = np.searchsorted(np.cumsum(normal(population.logw_N)), points).clip(
+        max=len(population.logw_N) - 1
+    )
     population.key_VN, population.logw_N = population.key_VN[:, parent], np.zeros(settings.n)
 
 
@@ -154,21 +164,33 @@ class Target(Protocol):
 
 
 def target_for(language: Language, text_T: Ints, last: float = 1.0) -> Target:
-    return NGramTarget(language, text_T, last) if isinstance(language, NGram) else ReplayTarget(language, text_T, last)
+    return (
+        NGramTarget(language, text_T, last)
+        if isinstance(language, NGram)
+        else ReplayTarget(language, text_T, last)
+    )
 
 
 def move(
-    population: Population, target: Target, text_T: Ints, seen_V: NDArray[np.bool_], settings: Settings, power: float
+    population: Population,
+    target: Target,
+    text_T: Ints,
+    seen_V: NDArray[np.bool_],
+    settings: Settings,
+    power: float,
 ) -> None:
-    """Metropolis swaps of two cipher symbols, leaving likelihood^power invariant, until most keys have moved."""
+    """Metropolis swaps of two cipher symbols, leaving likelihood^power invariant, until most keys have
+    moved.
+    """
     rng, key_VN = settings.rng, population.key_VN
     d, count = key_VN.shape
     often_V = np.bincount(text_T, minlength=d)
     print_N, salt_VV, stale, accepted = fingerprint(key_VN), _salt(d), True, 0
     for _ in range(settings.sweeps):
         for a in rng.permutation(np.flatnonzero(seen_V)):
-            # One pair for the whole population: it depends on the text alone, so the proposal is symmetric, and few
-            # n-grams hold either symbol. Symbols that occur about as often are the ones worth exchanging.
+            # One pair for the whole population: it depends on the text alone, so the proposal is symmetric,
+            # and few n-grams hold either symbol. Symbols that occur about as often are the ones worth
+            # exchanging.
             closeness_V = 1.0 / (1.0 + np.abs(often_V - often_V[a]))
             closeness_V[a] = 0.0
             edge_V = np.cumsum(closeness_V)
@@ -180,7 +202,9 @@ def move(
             stale = len(moved) > 0
             if stale:
                 old_a, old_b = key_VN[a, moved], key_VN[b, moved]
-                print_N[moved] ^= salt_VV[a, old_a] ^ salt_VV[b, old_b] ^ salt_VV[a, old_b] ^ salt_VV[b, old_a]
+                print_N[moved] ^= (
+                    salt_VV[a, old_a] ^ salt_VV[b, old_b] ^ salt_VV[a, old_b] ^ salt_VV[b, old_a]
+                )
                 key_VN[a, moved], key_VN[b, moved] = old_b, old_a
                 accepted += len(moved)
         if accepted > MOVES_WANTED * count:
@@ -188,7 +212,9 @@ def move(
 
 
 def anneal(language: Language, text_T: Ints, seen_V: NDArray[np.bool_], settings: Settings) -> Population:
-    """A fresh population for a text, from random keys by rising powers of the likelihood (a tempered SMC sampler)."""
+    """A fresh population for a text, from random keys by rising powers of the likelihood (a tempered SMC
+    sampler).
+    """
     d = language.d
     target = target_for(language, text_T)
     key_VN = settings.rng.permuted(np.tile(np.arange(d)[:, None], (1, settings.n)), axis=0)
@@ -212,7 +238,10 @@ def pool(first: Population, second: Population, settings: Settings) -> Populatio
         [one.logw_N - log_sum(one.logw_N) + one.log_evidence for one in (first, second)], dtype=np.float64
     )
     both = Population(
-        np.concatenate([first.key_VN, second.key_VN], axis=1), logw_N, log_sum(evidence) - np.log(2), complete=False
+        np.concatenate([first.key_VN, second.key_VN], axis=1),
+        logw_N,
+        log_sum(evidence) - np.log(2),
+        complete=False,
     )
     resample(both, settings)
     return both
@@ -228,10 +257,14 @@ class ReplayTarget:
         prefix_N, state = self.language.replay(key_VN[self.text_T[:-1]].T)
         column = np.arange(key_VN.shape[1])
         with np.errstate(divide="ignore"):
-            return prefix_N + self.last * np.log(self.language.predict(state)[column, key_VN[self.text_T[-1]]])
+            return prefix_N + self.last * np.log(
+                self.language.predict(state)[column, key_VN[self.text_T[-1]]]
+            )
 
     def gain(self, key_VN: Ints, a: int, b: int) -> Floats:
-        return _difference(self.total(_swapped(key_VN, a, b)), self.total(key_VN))
+        swapped_VN = key_VN.copy()
+        swapped_VN[[a, b]] = key_VN[[b, a]]
+        return _difference(self.total(swapped_VN), self.total(key_VN))
 
 
 class NGramTarget:
@@ -243,26 +276,32 @@ class NGramTarget:
         # The first order - 1 symbols have short contexts; after that come whole n-grams, counted.
         short = min(order - 1, len(text_T))
         self.parts: list[tuple[int, Ints, Floats]] = [
-            (j, text_T[None, : j + 1], np.array([last if j == len(text_T) - 1 else 1.0])) for j in range(short)
+            (j, text_T[None, : j + 1], np.array([last if j == len(text_T) - 1 else 1.0]))
+            for j in range(short)
         ]
         if len(text_T) >= order:
             windows = np.lib.stride_tricks.sliding_window_view(text_T, order)
             gram_GK, inverse = np.unique(windows, axis=0, return_inverse=True)
             weight = np.ones(len(windows))
             weight[-1] = last
-            self.parts.append((order - 1, gram_GK, np.bincount(inverse.ravel(), weights=weight)))
+            self.parts.append((order - 1, gram_GK, np.bincount(inverse.ravel(), weight).astype(np.float64)))
+        self.holds = [
+            (gram_GK[None] == np.arange(self.d)[:, None, None]).any(axis=2) for _, gram_GK, _ in self.parts
+        ]
 
     def total(self, key_VN: Ints) -> Floats:
         return sum((w_G @ self._score(j, gram_GK, key_VN) for j, gram_GK, w_G in self.parts), np.zeros(1))
 
     def gain(self, key_VN: Ints, a: int, b: int) -> Floats:
-        swapped_VN = _swapped(key_VN, a, b)
+        exchange_V = np.arange(self.d)
+        exchange_V[a], exchange_V[b] = b, a
         gain_N = np.zeros(key_VN.shape[1])
-        for j, gram_GK, weight_G in self.parts:
-            touched_G = ((gram_GK == a) | (gram_GK == b)).any(axis=1)
-            if touched_G.any():
+        for (j, gram_GK, weight_G), holds_VG in zip(self.parts, self.holds, strict=True):
+            touched_G = np.flatnonzero(holds_VG[a] | holds_VG[b])
+            if len(touched_G):
                 rows_GK, kept_G = gram_GK[touched_G], weight_G[touched_G]
-                before_N, after_N = (kept_G @ self._score(j, rows_GK, key) for key in (key_VN, swapped_VN))
+                before_N = kept_G @ self._score(j, rows_GK, key_VN)
+                after_N = kept_G @ self._score(j, exchange_V[rows_GK], key_VN)
                 gain_N += _difference(after_N, before_N)
         return gain_N
 
@@ -274,13 +313,9 @@ class NGramTarget:
         return self.logs[j].take(code_GN)
 
 
-def _swapped(key_VN: Ints, a: int, b: int) -> Ints:
-    swapped_VN = key_VN.copy()
-    swapped_VN[[a, b]] = key_VN[[b, a]]
-    return swapped_VN
-
-
 def _difference(after_N: Floats, before_N: Floats) -> Floats:
-    """after - before, where an impossible key may always leave and never be entered."""
+    """The difference, where an impossible key may always leave and never be entered."""
     with np.errstate(invalid="ignore"):
-        return np.where(np.isneginf(after_N), -np.inf, np.where(np.isneginf(before_N), np.inf, after_N - before_N))
+        return np.where(
+            np.isneginf(after_N), -np.inf, np.where(np.isneginf(before_N), np.inf, after_N - before_N)
+        )

@@ -32,21 +32,24 @@ def _block_rms(tree: Params) -> Params:
     def rms(x: jax.Array, first_axis: int) -> jax.Array:
         return jnp.sqrt(jnp.mean(x * x, axis=tuple(range(first_axis, x.ndim)), keepdims=True))
 
-    whole = jax.tree.map(lambda x: rms(x, 0), replace(tree, layers=None))
-    return replace(whole, layers=jax.tree.map(lambda x: rms(x, 1), tree.layers))
+    return replace(
+        jax.tree.map(lambda x: rms(x, 0), tree), layers=jax.tree.map(lambda x: rms(x, 1), tree.layers)
+    )
 
 
 def clip_by_block_rms(threshold: float) -> optax.GradientTransformation:
-    """optax's transformation of that name, for stacked layers."""
+    """Optax's transformation of that name, for stacked layers."""
 
     def clip(updates: Params, params: Params | None = None) -> Params:
-        return jax.tree.map(lambda u, rms: u / jnp.maximum(1.0, rms / threshold), updates, _block_rms(updates))
+        return jax.tree.map(
+            lambda u, rms: u / jnp.maximum(1.0, rms / threshold), updates, _block_rms(updates)
+        )
 
     return optax.stateless(clip)
 
 
 def scale_by_param_block_rms(min_scale: float = 1e-3) -> optax.GradientTransformation:
-    """optax's transformation of that name, for stacked layers."""
+    """Optax's transformation of that name, for stacked layers."""
 
     def scale(updates: Params, params: Params) -> Params:
         return jax.tree.map(lambda u, rms: u * jnp.maximum(rms, min_scale), updates, _block_rms(params))

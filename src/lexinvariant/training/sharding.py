@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 from lexinvariant.config import ModelConfig, ShardingConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model.params import ParamSpec, Params, is_spec, specs
+from lexinvariant.model.params import Params, ParamSpec, is_spec, specs
 
 BATCH = P(("data", "fsdp"))
 REPLICATED = P()
@@ -38,7 +38,9 @@ def make_mesh(config: ShardingConfig) -> Mesh:
 def param_shardings(config: ModelConfig, mesh: Mesh) -> Params:
     n = mesh.shape["fsdp"]
     if config.width % n:
-        raise UserError(f"--sharding.fsdp {n} does not divide the width {config.width}: choose one that does.")
+        raise UserError(
+            f"--sharding.fsdp {n} does not divide the width {config.width}: choose one that does."
+        )
 
     def sharding(spec: ParamSpec) -> NamedSharding:
         is_split = n > 1 and len(spec.shape) > 1 and "D" in spec.axes

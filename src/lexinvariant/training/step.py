@@ -1,4 +1,4 @@
-"""One training step: loss, gradient, update. A pure function of (state, batch); the step number is in the state."""
+"""One training step: loss, gradient, update. A pure function of (state, batch)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,10 @@ from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.training.curriculum import anneal_hi
 
-TAIL = 100  # "the end of the context": the last positions, over which the paper reports its perplexity
+
+def tail_length(context: int) -> int:
+    """How many positions are "the end of the context": 100, as in the paper, or a fifth of a short context."""
+    return min(100, -(-context // 5))
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,9 @@ class Sums(NamedTuple):
     """Sums over a batch, so that parts of a batch and batches add up; `means` divides."""
 
     nats: jax.Array
-    count: jax.Array
+    tokens: jax.Array
     tail_nats: jax.Array
-    tail_count: jax.Array
+    tail_tokens: jax.Array
     decipher_nats: jax.Array
     deciphered: jax.Array
     tail_deciphered: jax.Array
@@ -52,7 +55,8 @@ class Sums(NamedTuple):
 
 def means(sums: Sums) -> dict[str, Any]:
     """Loss and tail loss in nats a token, and the share of symbols that the head names rightly."""
-    count, tail_count = sums.count, jnp.maximum(sums.tail_count, 1)
+    sums = jax.tree.map(lambda x: x.astype(jnp.float32), sums)
+    count, tail_count = sums.tokens, jnp.maximum(sums.tail_tokens, 1)
     return {
         "loss": sums.nats / count,
         "tail_loss": sums.tail_nats / tail_count,
@@ -64,13 +68,13 @@ def means(sums: Sums) -> dict[str, Any]:
 
 def sum_up(logp_BT: jax.Array, decipher: tuple[jax.Array, jax.Array] | None, mask_BT: jax.Array) -> Sums:
     """Reduce what was measured at every position; `decipher` is (nats_BT, is_right_BT)."""
-    tail_BT = mask_BT & (jnp.arange(mask_BT.shape[1]) >= mask_BT.shape[1] - TAIL)
+    tail_BT = mask_BT & (jnp.arange(mask_BT.shape[1]) >= mask_BT.shape[1] - tail_length(mask_BT.shape[1]))
     nats_BT, right_BT = decipher or (jnp.zeros_like(logp_BT), jnp.zeros_like(mask_BT))
     return Sums(
         nats=-jnp.sum(logp_BT, where=mask_BT),
-        count=jnp.sum(mask_BT),
+        tokens=jnp.sum(mask_BT),
         tail_nats=-jnp.sum(logp_BT, where=tail_BT),
-        tail_count=jnp.sum(tail_BT),
+        tail_tokens=jnp.sum(tail_BT),
         decipher_nats=jnp.sum(nats_BT, where=mask_BT),
         deciphered=jnp.sum(right_BT, where=mask_BT),
         tail_deciphered=jnp.sum(right_BT, where=tail_BT),
@@ -108,11 +112,9 @@ def loss_of_part(
     return loss, sums
 
 
-def gradient(
-    params: Params, config: TrainConfig, batch: DeviceBatch, step: jax.Array
-) -> tuple[Params, Sums]:
+def gradient(params: Params, config: TrainConfig, batch: DeviceBatch, step: jax.Array) -> tuple[Params, Sums]:
     """The gradient of the batch's mean loss, in `accumulate` parts that hold less memory each."""
-    total = jnp.sum(batch.mask_BT)
+    total = jnp.sum(batch.mask_BT).astype(jnp.float32)
     part_gradient = jax.grad(loss_of_part, has_aux=True)
     if config.accumulate == 1:
         return part_gradient(params, config, batch, step, total)
@@ -137,9 +139,11 @@ def make_train_step(
 
     def train_step(state: TrainState, batch: DeviceBatch) -> tuple[TrainState, dict[str, jax.Array]]:
         grads, sums = gradient(state.params, config, batch, state.step)
-        updates, optimizer_state = optimizer.update(grads, state.optimizer, state.params)
+        with jax.numpy_dtype_promotion("standard"):  # optax mixes integers and floats, where we do not
+            updates, optimizer_state = optimizer.update(grads, state.optimizer, state.params)
+            current_rate = rate(state.step)
         params = optax.apply_updates(state.params, updates)
-        metrics = means(sums) | {"gradient_norm": optax.global_norm(grads), "rate": rate(state.step)}
+        metrics = means(sums) | {"gradient_norm": optax.global_norm(grads), "rate": current_rate}
         return TrainState(state.step + 1, params, optimizer_state), metrics
 
     return train_step

@@ -2,15 +2,17 @@
 
 Four things make it work where a plain particle filter loses the true key within fifty symbols.
 
-- A key is only decided where the text asks: symbols not seen yet are exchangeable, so their share of the prediction
-  is exact, and a key branches when a symbol first occurs. While few symbols are known *all* keys are kept.
-- A symbol that would empty the population is absorbed in fractions, each followed by Metropolis swaps of the key's
-  symbols, scored on the whole text so far; the effective sample size decides the fractions.
-- At growing intervals a fresh population is annealed from random keys for the text so far, and pooled with the
-  running one by estimated evidence, so that a population stuck in a wrong reading is replaced.
+- A key is only decided where the text asks: symbols not seen yet are exchangeable, so their share of the
+  prediction is exact, and a key branches when a symbol first occurs. While few symbols are known *all* keys
+  are kept.
+- A symbol that would empty the population is absorbed in fractions, each followed by Metropolis swaps of the
+  key's symbols, scored on the whole text so far; the effective sample size decides the fractions.
+- At growing intervals a fresh population is annealed from random keys for the text so far, and pooled with
+  the running one by estimated evidence, so that a population stuck in a wrong reading is replaced.
 - Islands run independently and are pooled by evidence too; their spread is the error estimate.
 
-Every step keeps the estimate of p'(y_1..t) unbiased. Axes: N particles, V symbols, T time, R islands.
+Every step keeps the estimate of p'(y_1..t) unbiased, but for the choice of fractions by what was drawn. Axes:
+N particles, V symbols, T time, R islands.
 """
 
 from __future__ import annotations
@@ -23,7 +25,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from lexinvariant.errors import UserError
 from lexinvariant.theory.languages import Floats, Ints, Language, NGram, check_sequence
-from lexinvariant.theory.mixture import Trace, check_key, impossible, known_predictions, log_factorial
+from lexinvariant.theory.mixture import (
+    Trace,
+    check_key,
+    impossible,
+    key_marginals,
+    known_predictions,
+    log_factorial,
+)
 from lexinvariant.theory.population import (
     Population,
     Settings,
@@ -41,14 +50,18 @@ from lexinvariant.theory.population import (
 )
 
 REFRESH = 8
-"""A population of copies has even weights and no diversity: it is moved every so many symbols all the same."""
-ANNEAL_FIRST, ANNEAL_RATIO, ANNEAL_LAST = 12, 1.5, 320
-"""A fresh population is annealed at 12, 18, 27, ... symbols, up to the last."""
+"""A population of copies has even weights and no diversity: it is moved every so many symbols all the
+same.
+"""
+ANNEAL_AT = (8, 11, 15, 20, 26, 34, 45, 60, 80, 125, 200, 320)
+"""Text lengths at which a fresh population is annealed: dense where most of the key is being learnt."""
 
 
 @dataclass(frozen=True)
 class ParticleTrace(Trace):
-    """A trace by sampling. logp_T is the log of the pooled prediction, which only looks back: an attained score."""
+    """A trace by sampling. logp_T is the log of the pooled prediction, which only looks back: an attained
+    score.
+    """
 
     log_evidence_T: Floats
     """Estimate of log p'(y_1..t)."""
@@ -75,14 +88,18 @@ def particles(
     sweeps: int = 5,
     true_key: ArrayLike | None = None,
 ) -> ParticleTrace:
-    """p' on one text with n keys in all. `sweeps` is the most passes of swaps at each renewal of a population."""
+    """Read one text with n keys in all; `sweeps` bounds the passes of swaps when a population is renewed."""
     if islands < 2 or n < 2 * islands:
-        raise UserError("Give at least two islands and two particles to each: their spread is the error estimate.")
+        raise UserError(
+            "Give at least two islands and two particles to each: their spread is the error estimate."
+        )
     if not 0 < ess_share < 1 or sweeps < 1:
         raise UserError("The effective-sample-size share must lie in (0, 1) and sweeps must be at least 1.")
     text_T, key_V = check_sequence(cipher_T, language.d), check_key(true_key, language.d)
     runs = [
-        _run_island(language, text_T, Settings(n // islands, np.random.default_rng([seed, island]), ess_share, sweeps))
+        _run_island(
+            language, text_T, Settings(n // islands, np.random.default_rng([seed, island]), ess_share, sweeps)
+        )
         for island in range(islands)
     ]
     prob_RTV = np.stack([run.prob_TV for run in runs])
@@ -123,7 +140,6 @@ def _run_island(language: Language, text_T: Ints, settings: Settings) -> _Island
     state = language.start(1)
     seen_V = np.zeros(d, dtype=bool)
     prob_TV, log_evidence_T, ess_T = np.empty((steps, d)), np.empty(steps), np.empty(steps)
-    next_anneal = ANNEAL_FIRST
     for t, symbol in enumerate(text_T):
         prefix_T = text_T[: t + 1]
         cipher_NV = np.take_along_axis(language.predict(state), population.key_VN.T, axis=1)
@@ -141,11 +157,9 @@ def _run_island(language: Language, text_T: Ints, settings: Settings) -> _Island
             parent = branch(population, open_NU, np.flatnonzero(unseen_V), int(symbol), settings)
             seen_V[symbol] = True
             state = language.advance(language.select(state, parent), population.key_VN[symbol])
-        if not population.complete and t + 1 >= next_anneal and t + 1 <= ANNEAL_LAST:
+        if not population.complete and t + 1 in ANNEAL_AT:
             population = pool(population, anneal(language, prefix_T, seen_V, settings), settings)
             state = _reread(population, language, prefix_T)
-        while t + 1 >= next_anneal:
-            next_anneal = int(np.ceil(next_anneal * ANNEAL_RATIO))
         log_evidence_T[t], ess_T[t] = population.log_evidence, distinct_ess(population)
         uneven = ess(normal(population.logw_N)) < settings.enough
         if not population.complete and (uneven or (ess_T[t] < settings.enough and t % REFRESH == 0)):
@@ -157,16 +171,27 @@ def _run_island(language: Language, text_T: Ints, settings: Settings) -> _Island
 
 
 def _absorb(
-    population: Population, language: Language, state: Any, text_T: Ints, seen_V: NDArray[np.bool_], settings: Settings
+    population: Population,
+    language: Language,
+    state: Any,
+    text_T: Ints,
+    seen_V: NDArray[np.bool_],
+    settings: Settings,
 ) -> Any:
-    """Weigh the population by a known symbol, in fractions if need be; returns the readers' state after it."""
+    """Weigh the population by a known symbol, in fractions if need be; returns the readers' state after
+    it.
+    """
     symbol, done = int(text_T[-1]), 0.0
     while True:
         row_N = np.arange(population.key_VN.shape[1])
         with np.errstate(divide="ignore"):
             gain_N = np.log(language.predict(state)[row_N, population.key_VN[symbol]])
         enough = min(settings.enough, 0.5 * ess(normal(population.logw_N)))
-        step = 1.0 - done if population.complete else safe_fraction(population.logw_N, gain_N, 1.0 - done, enough)
+        step = (
+            1.0 - done
+            if population.complete
+            else safe_fraction(population.logw_N, gain_N, 1.0 - done, enough)
+        )
         weighed_N = population.logw_N + step * gain_N
         population.log_evidence += log_sum(weighed_N) - log_sum(population.logw_N)
         population.logw_N = weighed_N
@@ -186,9 +211,8 @@ def _reread(population: Population, language: Language, text_T: Ints) -> Any:
 
 def _key_matrix(population: Population, text_T: Ints) -> Floats:
     """Marginals of the posterior; symbols not in the text share what is left evenly."""
-    d, weight_N = len(population.key_VN), normal(population.logw_N)
-    matrix_VV = np.stack([np.bincount(population.key_VN[y], weights=weight_N, minlength=d) for y in range(d)])
-    unseen = np.setdiff1d(np.arange(d), text_T)
+    matrix_VV = key_marginals(population.key_VN, normal(population.logw_N))
+    unseen = np.setdiff1d(np.arange(len(matrix_VV)), text_T)
     if len(unseen):
         matrix_VV[unseen] = matrix_VV[unseen].mean(axis=0)
     return matrix_VV

@@ -1,0 +1,88 @@
+"""`lexinvariant data prepare` and `lexinvariant data check`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from lexinvariant.errors import UserError
+from lexinvariant.text import SPLITS, Corpus, Manifest, prepare
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Turn text into token shards that training reads.
+
+    Sources: text files, folders, JSON Lines (.jsonl, also .gz .xz .zst), Parquet, `stdlib`, `hub:NAME` (ready names:
+    pile, wiki40b, github). Options of a source follow a question mark: `prose.jsonl.xz?source=wiki:`.
+
+    examples:
+      lexinvariant data prepare stdlib data/stdlib
+      lexinvariant data prepare prose.jsonl.xz code.jsonl.xz data/mine --valid prose.valid.jsonl.xz
+      lexinvariant data prepare hub:pile data/pile --vocab t5-base
+    """
+
+    paths: tyro.conf.Positional[tuple[str, ...]]
+    """One or more sources, then the folder to write."""
+    vocab: str = "char128"
+    """char128, a tokenizer.json, a folder that holds one, or the name of one on the Hub."""
+    valid: tuple[str, ...] = ()
+    """Sources of the validation split; without any, documents are split by a hash of their names."""
+    test: tuple[str, ...] = ()
+    """Sources of the test split."""
+    valid_fraction: float = 0.01
+    test_fraction: float = 0.01
+    overwrite: bool = False
+    """Replace a corpus that is already there."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Verify a prepared corpus against the hashes in its manifest.
+
+    example: lexinvariant data check data/stdlib
+    """
+
+    corpus: tyro.conf.Positional[Path]
+
+
+def summary(manifest: Manifest) -> str:
+    counts = ", ".join(
+        f"{split} {manifest.tokens(split):,} tokens in {manifest.documents(split):,} documents"
+        for split in SPLITS
+    )
+    dropped = manifest.dropped_characters
+    return counts + (
+        f"; {dropped:,} characters had no place in the vocabulary and were dropped" if dropped else ""
+    )
+
+
+def main(argv: list[str]) -> int:
+    arguments: Prepare | Check = tyro.cli(
+        Annotated[Prepare, tyro.conf.subcommand("prepare")] | Annotated[Check, tyro.conf.subcommand("check")],
+        args=argv,
+        prog="lexinvariant data",
+        description="Prepare and check training data.",
+    )
+    if isinstance(arguments, Check):
+        corpus = Corpus.open(arguments.corpus, verify=True)
+        print(f"{arguments.corpus} is whole: {summary(corpus.manifest)}.")
+        return 0
+    if len(arguments.paths) < 2:
+        raise UserError(
+            "Give at least one source and the folder to write: lexinvariant data prepare SOURCE OUT."
+        )
+    *sources, out = arguments.paths
+    manifest = prepare(
+        sources,
+        Path(out),
+        vocab=arguments.vocab,
+        valid=arguments.valid,
+        test=arguments.test,
+        valid_fraction=arguments.valid_fraction,
+        test_fraction=arguments.test_fraction,
+        overwrite=arguments.overwrite,
+    )
+    print(f"Wrote {out}: {summary(manifest)}.")
+    return 0

@@ -1,0 +1,34 @@
+"""`lexinvariant export RUN OUT`: a run as a model that can be loaded and shared."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Write model.safetensors, config.json and the tokenizer of a run.
+
+    example: lexinvariant export runs/mine models/mine --precision bfloat16
+    """
+
+    run: tyro.conf.Positional[Path]
+    """A run's folder, as given to `train --out`."""
+    out: tyro.conf.Positional[Path]
+    """The folder to write."""
+    precision: Literal["float32", "bfloat16", "int8"] = "float32"
+    """Type of the matrices; int8 has one scale a column."""
+    step: Literal["last", "best"] | int = "last"
+    """Which checkpoint: the newest, the one with the lowest held-out loss, or a step's number."""
+
+
+def main(argv: list[str]) -> int:
+    arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant export")
+    from lexinvariant.training.export import export
+
+    which = {"last": None, "best": -1}.get(str(arguments.step), arguments.step)
+    step = export(arguments.run, arguments.out, precision=arguments.precision, step=which)  # type: ignore[arg-type]
+    print(f"Wrote the model of step {step} to {arguments.out}.")
+    return 0

@@ -1,0 +1,72 @@
+"""`lexinvariant COMMAND ...`: finds the command, and turns errors into one sentence."""
+
+import difflib
+import importlib
+import os
+import sys
+
+from lexinvariant import __version__
+from lexinvariant.errors import UserError
+
+COMMANDS = {
+    "demo": "train small models and look at them, in about two minutes",
+    "train": "train a model from a preset, or go on with a run",
+    "export": "turn a run into a model that can be loaded and shared",
+    "score": "log-probabilities of texts under a model",
+    "evaluate": "loss of a model on held-out data",
+    "generate": "sample text from a model",
+    "data": "prepare and check training data",
+    "tokenizer": "train a tokenizer",
+    "bench": "measure training speed on this machine",
+    "experiment": "run an experiment of the paper",
+    "report": "turn experiment rows into one page",
+}
+
+EXAMPLES = """examples:
+  lexinvariant demo
+  lexinvariant data prepare stdlib data/stdlib
+  lexinvariant train char-tiny --data data/stdlib --out runs/mine
+  lexinvariant score runs/mine/model "a big banana" "e cop cekeke" --draws 8
+  lexinvariant generate runs/mine/model "def main" --n-tokens 200
+"""
+
+
+def usage() -> str:
+    width = max(map(len, COMMANDS))
+    listed = "\n".join(f"  {name:<{width}}  {what}" for name, what in COMMANDS.items())
+    return (
+        "usage: lexinvariant COMMAND [options]\n\nLanguage models without fixed token embeddings.\n\ncommands:\n"
+        f"{listed}\n\n`lexinvariant COMMAND --help` tells a command's options.\n\n{EXAMPLES}"
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(usage(), end="")
+        return 0
+    if argv[0] == "--version":
+        print(f"lexinvariant {__version__}")
+        return 0
+    try:
+        return run(argv[0], argv[1:])
+    except UserError as error:
+        print(f"lexinvariant: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader has gone, as in `| head`; keep Python from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def run(name: str, argv: list[str]) -> int:
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.0)[0]
+        raise UserError(f"There is no command {name!r}: did you mean `lexinvariant {near}`?")
+    return importlib.import_module(f"lexinvariant.cli.{name}").main(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

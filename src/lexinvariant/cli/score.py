@@ -1,0 +1,46 @@
+"""`lexinvariant score MODEL TEXT ...`: log-probabilities of texts."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import tyro
+
+from lexinvariant.cli.files import read_text
+from lexinvariant.errors import UserError
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Log-probability of texts under a model, in nats.
+
+    example: lexinvariant score runs/tiny/model "a big banana" "e cop cekeke" --draws 8
+    """
+
+    model: tyro.conf.Positional[str]
+    """A model's folder, or OWNER/NAME on the Hugging Face Hub."""
+    texts: tyro.conf.Positional[tuple[str, ...]] = ()
+    file: tuple[str, ...] = ()
+    """Files to score, each as one text; - is standard input."""
+    draws: int = 1
+    """Lexicons to average over."""
+    seed: int = 0
+    json: bool = False
+    """One JSON object a text, with the log-probability of every token."""
+
+
+def main(argv: list[str]) -> int:
+    arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant score")
+    texts = [*arguments.texts, *map(read_text, arguments.file)]
+    if not texts:
+        raise UserError("There is nothing to score: give texts, or --file F.")
+    from lexinvariant.model.api import load
+
+    scores = load(arguments.model).score(texts, draws=arguments.draws, seed=arguments.seed)
+    for text, score in zip(texts, scores, strict=True):
+        if arguments.json:
+            print(json.dumps({"text": text, "total": float(score.sum()), "tokens": score.tolist()}))
+        else:
+            shown = text if len(text) <= 60 else text[:57] + "..."
+            print(f"{score.sum():12.4f} nats, perplexity {np.exp(-score.mean()):9.3f}  {shown!r}")
+    return 0

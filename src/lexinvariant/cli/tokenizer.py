@@ -1,0 +1,49 @@
+"""`lexinvariant tokenizer train`: a tokenizer of one's own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from lexinvariant.errors import UserError
+from lexinvariant.text import train_tokenizer
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Train a byte-level BPE tokenizer and write it as tokenizer.json.
+
+    example: lexinvariant tokenizer train prose.jsonl.xz tokenizers/prose --size 32000
+    """
+
+    action: tyro.conf.Positional[Literal["train"]]
+    paths: tyro.conf.Positional[tuple[str, ...]]
+    """One or more sources (as for `data prepare`), then the folder to write."""
+    size: int = 32_000
+    """Number of tokens."""
+    max_bytes: int = 200_000_000
+    """Read at most this much text."""
+    overwrite: bool = False
+    """Replace a tokenizer that is already there."""
+
+
+def main(argv: list[str]) -> int:
+    arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant tokenizer")
+    if len(arguments.paths) < 2:
+        raise UserError(
+            "Give at least one source and the folder to write: lexinvariant tokenizer train SOURCE OUT."
+        )
+    *sources, out = arguments.paths
+    vocab = train_tokenizer(
+        sources,
+        Path(out),
+        size=arguments.size,
+        max_bytes=arguments.max_bytes,
+        progress=True,
+        overwrite=arguments.overwrite,
+    )
+    print(
+        f"Wrote {out}: {vocab.size:,} tokens. Use it with `lexinvariant data prepare SOURCE OUT --vocab {out}`."
+    )
+    return 0

@@ -1,0 +1,66 @@
+"""`lexinvariant train PRESET`: train a model, or go on with a run."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from lexinvariant import presets
+from lexinvariant.config import TrainConfig
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Train a model, or go on with the run in --out; every setting of the preset is an option."""
+
+    data: str = ""
+    """Short for --data.path."""
+    out: Path = Path()
+    """The run's folder: checkpoints, metrics, and at the end model/."""
+    standard: bool = False
+    """Train the preset's standard twin: a learned table, all else equal."""
+    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+
+
+def overview() -> str:
+    width = max(map(len, presets.PRESETS))
+    listed = "\n".join(f"  {name:<{width}}  {p.note}" for name, p in presets.PRESETS.items())
+    return f"""usage: lexinvariant train PRESET --data DIR [--out DIR] [options]
+
+Train a model, or go on with a run: the same command continues where it stopped.
+
+presets:
+{listed}
+
+`lexinvariant train PRESET --help` lists every setting.
+
+examples:
+  lexinvariant train tiny
+  lexinvariant train char-tiny --data data/stdlib --out runs/mine
+  lexinvariant train char-tiny --data data/stdlib --standard --out runs/mine-standard
+  lexinvariant train paper-char --data data/pile --sharding.fsdp 8 --batch-size 128 --accumulate 2
+"""
+
+
+def main(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help"):
+        print(overview(), end="")
+        return 0
+    name, *rest = argv
+    default = Arguments(out=Path("runs") / name, config=presets.preset(name))
+    arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")
+    config = arguments.config
+    if arguments.data:
+        config = replace(config, data=replace(config.data, path=arguments.data))
+    if arguments.standard:
+        config = presets.as_standard(config)
+
+    from lexinvariant.training.loop import train  # loads jax: not for --help
+
+    outcome = train(config, arguments.out, name)
+    if outcome.finished:
+        print(f"Done: the model is in {outcome.model_folder}.")
+    else:
+        print(f"Stopped and saved at step {outcome.step}: give the same command to go on.")
+    return 0

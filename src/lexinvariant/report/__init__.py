@@ -1,0 +1,1 @@
+"""Rows to figures and one HTML page. Never imports jax, so plots redraw on any machine."""

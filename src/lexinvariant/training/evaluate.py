@@ -1,0 +1,92 @@
+"""Loss on held-out pieces, as a trained model is used: every symbol re-drawn, no noise."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lexinvariant.config import ModelConfig
+from lexinvariant.model.params import Params
+from lexinvariant.model.transformer import forward
+from lexinvariant.rng import Stream, key_at, keys_for_rows
+from lexinvariant.text import Split
+from lexinvariant.training.step import Sums, decipher_results, means, sum_up
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Held-out losses in nats a token."""
+
+    metrics: dict[str, float]
+    loss_by_position: list[float]
+
+    @property
+    def tail_perplexity(self) -> float:
+        """Perplexity at the end of the context, the paper's figure."""
+        return float(np.exp(self.metrics["tail_loss"]))
+
+
+@partial(jax.jit, static_argnames=("config", "dtype"))
+def _evaluate_batch(
+    params: Params, config: ModelConfig, tok_BT: jax.Array, mask_BT: jax.Array, key_B: jax.Array, dtype: str
+) -> tuple[Sums, jax.Array, jax.Array]:
+    reading = forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
+    decipher = decipher_results(params, reading.h_BTD, tok_BT) if config.decipher_head else None
+    nats_T = -jnp.sum(reading.logp_BT, axis=0, where=mask_BT)
+    return sum_up(reading.logp_BT, decipher, mask_BT), nats_T, jnp.sum(mask_BT, axis=0)
+
+
+def evaluate(
+    params: Params,
+    config: ModelConfig,
+    pieces: Split,
+    *,
+    sequences: int,
+    batch_size: int,
+    seed: int = 0,
+    dtype: str = "float32",
+) -> Evaluation:
+    """Average over the first `sequences` pieces that fill a whole context (all pieces, if none does).
+
+    A piece's lexicon comes from the piece's own number, so the result does not depend on the batch size.
+    """
+    chosen = _full_pieces(pieces, sequences)
+    batch_size = min(batch_size, len(chosen))
+    total: Sums | None = None
+    nats_T: jax.Array | float = 0.0
+    count_T: jax.Array | int = 0
+    key = key_at(seed, Stream.EVAL)
+    for start in range(0, len(chosen), batch_size):
+        index_B = chosen[start : start + batch_size]
+        n_real = len(index_B)
+        # The last batch is filled up with masked repeats: one shape, one compilation.
+        index_B = np.concatenate([index_B, np.repeat(index_B[:1], batch_size - n_real)])
+        batch = pieces[index_B]
+        mask_BT = batch.mask_BT & (np.arange(batch_size) < n_real)[:, None]
+        key_B = jax.vmap(lambda k: jax.random.fold_in(k, 0))(keys_for_rows(key, jnp.asarray(index_B)))
+        sums, part_nats_T, part_count_T = _evaluate_batch(
+            params, config, jnp.asarray(batch.tok_BT), jnp.asarray(mask_BT), key_B, dtype
+        )
+        total = sums if total is None else jax.tree.map(jnp.add, total, sums)
+        nats_T, count_T = nats_T + part_nats_T, count_T + part_count_T
+    assert total is not None
+    metrics = {name: float(value) for name, value in means(total).items()}
+    if not config.decipher_head:
+        metrics = {name: value for name, value in metrics.items() if "decipher" not in name}
+    by_position = np.asarray(nats_T) / np.maximum(np.asarray(count_T), 1)
+    return Evaluation(metrics, [round(float(x), 5) for x in by_position])
+
+
+def _full_pieces(pieces: Split, wanted: int) -> np.ndarray:
+    """Pieces that fill the context, spread evenly over the split, so that every position has equal weight."""
+    candidates = np.unique(np.linspace(0, len(pieces) - 1, min(len(pieces), 8 * wanted)).astype(np.int64))
+    full = np.concatenate(
+        [
+            part[pieces[part].mask_BT.all(axis=1)]
+            for part in np.array_split(candidates, -(-len(candidates) // 256))
+        ]
+    )
+    chosen = full if len(full) else candidates
+    return chosen[np.unique(np.linspace(0, len(chosen) - 1, min(len(chosen), wanted)).astype(np.int64))]

@@ -1,0 +1,34 @@
+"""From a run to a model that can be loaded without any training state."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from lexinvariant.config import ShardingConfig, TrainConfig, from_dict
+from lexinvariant.errors import UserError
+from lexinvariant.model.weights import Precision, save_model
+from lexinvariant.text import load_vocab
+from lexinvariant.training.checkpoint import CheckpointStore, read_notes
+from lexinvariant.training.start import build
+
+
+def export(run: Path, out: Path, *, precision: Precision = "float32", step: int | None = None) -> int:
+    """Write the newest (or the given, or with step=-1 the best) checkpoint of a run as a model; returns its step."""
+    checkpoints = run / "checkpoints"
+    if not checkpoints.is_dir():
+        raise UserError(
+            f"{run} is not the folder of a run (it has no checkpoints): give a run's --out folder."
+        )
+    with CheckpointStore(checkpoints) as store:
+        if step == -1:
+            step = store.best_step()
+        notes = read_notes(checkpoints, step)
+        config = from_dict(TrainConfig, notes["config"])
+        one_device = replace(config, sharding=ShardingConfig(data=1, fsdp=1))
+        restored = store.restore(build(one_device).abstract_state, step)
+    if restored is None:
+        raise UserError(f"{run} has no checkpoint yet: train on, it is saved every run.save_every steps.")
+    found, state, _ = restored
+    save_model(
+        out, config.model, state.params, load_vocab(run), precision=precision, notes={"step": found, **notes}
+    )
+    return found

@@ -1,0 +1,258 @@
+"""The loop: read, step, look, save. `train` is all there is to a run.
+
+The run's folder holds config.json, checkpoints/, metrics.jsonl, tensorboard/ and, at the end, model/. A run that
+was stopped or killed goes on from its newest checkpoint when the same command is given again, and ends with the
+same parameters as a run that was never stopped: everything is a function of the step number.
+"""
+
+import dataclasses
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from lexinvariant import config as configs
+from lexinvariant.config import TrainConfig
+from lexinvariant.errors import UserError
+from lexinvariant.model.weights import save_model
+from lexinvariant.text import Data, Split, open_data
+from lexinvariant.training.checkpoint import CheckpointStore
+from lexinvariant.training.evaluate import Evaluation, evaluate
+from lexinvariant.training.metrics import MetricsLog
+from lexinvariant.training.progress import Meter
+from lexinvariant.training.sharding import host_rows
+from lexinvariant.training.start import Machinery, build, device_batch
+from lexinvariant.training.step import TrainState
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a call of `train` ended."""
+
+    step: int
+    finished: bool
+    folder: Path
+    evaluation: Evaluation | None
+
+    @property
+    def model_folder(self) -> Path:
+        return self.folder / "model"
+
+
+def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
+    """Run, or go on with, the training that `config` describes, in `folder`."""
+    data = open_data(_data_path(config))
+    _check_vocabulary(config, data)
+    train_pieces = data.split("train", config.model.context, packed=config.data.packed)
+    valid_pieces = data.split("valid", config.model.context, packed=config.data.packed)
+    notes = {"config": json.loads(configs.to_json(config)), "data": data.fingerprint}
+
+    machinery = build(config)
+    folder.mkdir(parents=True, exist_ok=True)
+    run = config.run
+    with (
+        CheckpointStore(folder / "checkpoints", keep_last=run.keep_last, keep_best=run.keep_best) as store,
+        _stop_signals() as stop,
+    ):
+        state = _resume(machinery, store, notes)
+        start = int(state.step)
+        if start == 0:
+            (folder / "config.json").write_text(configs.to_json(config))
+            data.vocab.save(folder)
+        elif start == config.steps and (folder / "model" / "model.safetensors").exists():
+            print(f"{name}: the run in {folder} is finished already, there is nothing to do", file=sys.stderr)
+            return Outcome(start, True, folder, None)
+        flop_per_token = config.model.flop_per_token(config.model.context)
+        with (
+            closing(MetricsLog(folder, start, run.tensorboard)) as log,
+            Meter(name, config.steps, start, config.tokens_per_step, flop_per_token) as meter,
+        ):
+            if start:
+                meter.say(f"{name}: going on from step {start} in {folder}")
+            state, last = _steps(
+                config, machinery, state, train_pieces, valid_pieces, store, notes, log, meter, stop
+            )
+        step = int(state.step)
+        finished = step == config.steps
+        is_evaluated = last is not None and (finished or step % run.eval_every == 0)
+        store.save(step, state, notes=notes, metric=last.metrics["loss"] if last and is_evaluated else None)
+        store.wait()
+        if finished:
+            save_model(
+                folder / "model", config.model, state.params, data.vocab, notes={"step": step, **notes}
+            )
+    return Outcome(step, finished, folder, last)
+
+
+def _steps(
+    config: TrainConfig,
+    machinery: Machinery,
+    state: TrainState,
+    train_pieces: Split,
+    valid_pieces: Split,
+    store: CheckpointStore,
+    notes: dict[str, Any],
+    log: MetricsLog,
+    meter: Meter,
+    stop: list[int],
+) -> tuple[TrainState, Evaluation | None]:
+    """Train to the end, or until told to stop; returns the state and the newest evaluation."""
+    run = config.run
+    rows = host_rows(config.batch_size)
+    first = step = int(state.step)
+    began = time.monotonic()
+    pending: tuple[int, dict[str, jax.Array]] | None = None
+    last: Evaluation | None = None
+    while step < config.steps and not stop:
+        batch = train_pieces.batch(config.seed, step, config.batch_size, rows)
+        on_device = device_batch(batch.tok_BT, batch.mask_BT, config.batch_size, machinery.mesh)
+        with jax.transfer_guard("disallow"):  # a hidden transfer would make the device wait
+            state, metrics = machinery.train_step(state, on_device)
+        step += 1
+        if step == first + 1:
+            jax.block_until_ready(metrics)
+            meter.restart_clock(step)  # compiling is not training
+        # Metrics are read one step late: by then they are there, and the next step is already queued.
+        if pending is not None:
+            _report(*pending, log, meter)
+        is_logged = step % run.log_every == 0 or step == config.steps
+        pending = (step, metrics) if is_logged else None
+
+        time_is_up = run.stop_after_minutes and time.monotonic() - began > 60 * run.stop_after_minutes
+        if time_is_up:
+            stop.append(0)
+        evaluates = step % run.eval_every == 0 or step == config.steps
+        saves = step % run.save_every == 0
+        if evaluates or saves:
+            if pending is not None:
+                _report(*pending, log, meter)
+                pending = None
+            if evaluates:
+                last = _evaluate(config, state, valid_pieces)
+                by_position = {"loss_by_position": last.loss_by_position}
+                log.write(
+                    step, "valid", last.metrics | {"tail_perplexity": last.tail_perplexity} | by_position
+                )
+                meter.say(_valid_line(step, last))
+            if saves:
+                store.save(
+                    step, state, notes=notes, metric=last.metrics["loss"] if evaluates and last else None
+                )
+            meter.restart_clock(step)
+    if pending is not None:
+        _report(*pending, log, meter)
+    return state, last
+
+
+def _report(step: int, metrics: dict[str, jax.Array], log: MetricsLog, meter: Meter) -> None:
+    values = {name: float(value) for name, value in jax.device_get(metrics).items()}
+    log.write(step, "train", values | meter.update(step, values))
+    if values["loss"] != values["loss"]:
+        raise UserError(
+            f"The loss is not a number at step {step}: lower --optimizer.rate or set --optimizer.clip-norm 1, and "
+            "start in a new folder."
+        )
+
+
+def _evaluate(config: TrainConfig, state: TrainState, pieces: Split) -> Evaluation:
+    return evaluate(
+        state.params,
+        config.model,
+        pieces,
+        sequences=config.run.eval_sequences,
+        batch_size=config.batch_size,
+        seed=config.seed,
+        dtype=config.dtype,
+    )
+
+
+def _valid_line(step: int, evaluation: Evaluation) -> str:
+    metrics = evaluation.metrics
+    line = (
+        f"step {step}: valid loss {metrics['loss']:.4f}, end of context {metrics['tail_loss']:.4f} "
+        f"(perplexity {evaluation.tail_perplexity:.3f})"
+    )
+    if "tail_deciphered" in metrics:
+        line += f", {metrics['tail_deciphered']:.1%} of symbols deciphered there"
+    return line
+
+
+def _resume(machinery: Machinery, store: CheckpointStore, notes: dict[str, Any]) -> TrainState:
+    """The newest good checkpoint of the same run, or a fresh state."""
+    restored = store.restore(machinery.abstract_state)
+    if restored is None:
+        return machinery.fresh_state()
+    _, state, old = restored
+    if old["data"] != notes["data"]:
+        raise UserError(
+            f"The run in {store.folder.parent} was trained on other data: give its data, or another --out."
+        )
+    changed = [
+        name
+        for name in _differences(old["config"], notes["config"])
+        if not name.startswith(("run.", "data.path", "sharding."))
+    ]
+    if changed:
+        raise UserError(
+            f"The run in {store.folder.parent} has other settings ({', '.join(changed[:4])}): give the same ones to "
+            "go on with it, or another --out."
+        )
+    return state
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
+    """Dotted names of the settings that differ."""
+    names = []
+    for name in sorted(old.keys() | new.keys()):
+        a, b = old.get(name), new.get(name)
+        if isinstance(a, dict) and isinstance(b, dict):
+            names += _differences(a, b, f"{prefix}{name}.")
+        elif a != b:
+            names.append(prefix + name)
+    return names
+
+
+def _data_path(config: TrainConfig) -> str:
+    if not config.data.path:
+        raise UserError(
+            "No data was given: pass --data DIR, a folder written by `lexinvariant data prepare`."
+        )
+    return config.data.path
+
+
+def _check_vocabulary(config: TrainConfig, data: Data) -> None:
+    if data.vocab_size > config.model.vocab_size:
+        raise UserError(
+            f"The data has a vocabulary of {data.vocab_size} and the model one of {config.model.vocab_size}: set "
+            f"--model.vocab-size {data.vocab_size}."
+        )
+
+
+@contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """A list that gets the signal's number when the process is asked to end: the loop then saves and returns."""
+    received: list[int] = []
+    previous: dict[int, Any] = {}
+
+    def note(number: int, frame: Any) -> None:
+        if received:  # asked twice: do not make the user wait
+            signal.signal(number, previous[number])
+            signal.raise_signal(number)
+        received.append(number)
+
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            previous[number] = signal.signal(number, note)
+    except ValueError:
+        pass  # not the main thread: signals are someone else's business
+    try:
+        yield received
+    finally:
+        for caught, handler in previous.items():
+            signal.signal(caught, handler)

@@ -1,0 +1,53 @@
+"""`lexinvariant experiment` and `lexinvariant report` from the command line's side."""
+
+from pathlib import Path
+
+import pytest
+
+from lexinvariant.cli import experiment, report
+from lexinvariant.errors import UserError
+from lexinvariant.experiments import theory
+from lexinvariant.experiments.rows import read_rows
+
+
+def test_help_lists_experiments_and_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert experiment.main([]) == experiment.main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    assert "theory" in printed
+    assert "Example: lexinvariant experiment theory --quick" in printed
+
+
+@pytest.mark.parametrize("main", [lambda a: experiment.main(["theory", *a]), report.main])
+def test_options_are_explained(main: object, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])  # type: ignore[operator]
+    assert stop.value.code == 0
+    assert "Example: lexinvariant" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["teory", "theorie", "x"])
+def test_unknown_name_suggests_the_nearest(name: str) -> None:
+    with pytest.raises(UserError, match=f"no experiment called '{name}'; did you mean 'theory'"):
+        experiment.main([name])
+
+
+def test_run_then_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for part in ("_convergence", "_worst", "_english"):  # the bounds alone make a page, in no time
+        monkeypatch.setattr(theory, part, lambda *arguments: None)
+    out = tmp_path / "with space"
+    assert experiment.main(["theory", "--quick", "--length", "64", "--seed", "7", "--out", str(out)]) == 0
+    rows = read_rows(out)
+    assert {row["seed"] for row in rows} == {7}
+    assert rows[0]["command"].startswith(
+        "lexinvariant experiment theory --quick --length 64 --seed 7 --out '"
+    )
+    assert report.main([str(out)]) == 0
+    assert (out / "report.html").is_file()
+    assert "report.html" in capsys.readouterr().out
+
+
+def test_report_of_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no folder"):
+        report.main([str(tmp_path / "none")])

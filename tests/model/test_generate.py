@@ -1,0 +1,214 @@
+"""Sampling agrees with scoring, follows the distribution it is asked for, and knows no names either."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.errors import UserError
+from lexinvariant.model import lexicon as lexica
+from lexinvariant.model.generate import generate_tokens, sample_rows
+from lexinvariant.model.params import Params, is_spec, specs
+from lexinvariant.model.scoring import score_tokens
+from lexinvariant.rng import Stream, key_at
+
+V, T = 6, 12
+SMALL = ModelConfig(vocab_size=V, context=T, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=24)
+TEXT = np.array([4, 4, 1, 5, 4, 1, 0, 5, 4, 4, 2, 1])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compile_quickly() -> Iterator[None]:
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@cache
+def model(kind: str, readout: str = "full", n_layers: int = 1) -> tuple[Params, ModelConfig]:
+    lexicon = LexiconConfig(kind=kind)
+    config = replace(SMALL, lexicon=lexicon, readout=readout, smeared_keys=n_layers > 1, n_layers=n_layers)
+    rng = np.random.default_rng(0)
+    params = jax.tree.map(
+        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
+    )
+    return params, config
+
+
+def rows_of_scoring(params: Params, config: ModelConfig, seed: int) -> jax.Array:
+    """The lexicon of scoring's first draw: the row of each rank, or of each symbol of a standard model."""
+    drawn = lexica.draw(
+        config.lexicon.at_evaluation,
+        params.lexicals,
+        key_at(seed, Stream.EVAL, 0, 0)[None],
+        jnp.arange(V)[None],
+        rows=V,
+        width=config.width,
+        dtype=jnp.dtype("float32"),
+    )
+    return lexica.rows_at(drawn.table, drawn.input_BT)
+
+
+@pytest.mark.parametrize(
+    ("kind", "readout", "n_layers"),
+    [
+        ("gaussian", "full", 1),
+        ("gaussian", "seen", 2),
+        ("permuted", "full", 2),
+        ("permuted", "seen", 1),
+        ("annealed", "seen", 2),
+        ("learned", "full", 2),
+    ],
+    ids=lambda value: {1: "plain", 2: "two layers, smeared"}.get(value, value),
+)
+def test_reading_a_text_step_by_step_gives_its_score(kind: str, readout: str, n_layers: int) -> None:
+    params, config = model(kind, readout, n_layers)
+    rows = TEXT
+    if config.lexicon.is_lexinvariant:
+        rows = np.asarray(lexica.first_occurrence(jnp.asarray(TEXT)[None]))[0]
+    table = rows_of_scoring(params, config, seed=3)
+    read_BT, logp_BT = sample_rows(
+        params, config, table, rows[None].astype(np.int32), jax.random.key(0), jnp.float32(1)
+    )
+    np.testing.assert_array_equal(read_BT[0], rows)
+    [score] = score_tokens(params, config, [TEXT], seed=3)
+    np.testing.assert_allclose(logp_BT[0], score, rtol=1e-4, atol=2e-5)
+
+
+N = 3000
+PREFIX = np.array([0, 1, 0, 2], np.int32)
+
+
+@pytest.fixture(scope="module")
+def sharp() -> tuple[Params, ModelConfig]:
+    params, config = model("learned")
+    return replace(params, final_norm_D=2 * params.final_norm_D), config
+
+
+def sample_after_prefix(
+    model: tuple[Params, ModelConfig], key: int, temperature: float, top_k: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The symbol that each of N samples puts after the prefix, and the model's log-probability of it."""
+    forced = np.full((N, len(PREFIX) + 1), -1, np.int32)
+    forced[:, :-1] = PREFIX
+    params, config = model
+    rows, logp = sample_rows(
+        params, config, params.lexicals.table_VD, forced, jax.random.key(key), jnp.float32(temperature), top_k
+    )
+    return np.asarray(rows)[:, -1], np.asarray(logp)[:, -1]
+
+
+@pytest.fixture(scope="module")
+def next_logp_V(sharp: tuple[Params, ModelConfig]) -> np.ndarray:
+    params, config = sharp
+    scores = score_tokens(params, config, [np.append(PREFIX, symbol) for symbol in range(V)])
+    return np.array([score[-1] for score in scores])
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_samples_follow_the_softmax_at_the_temperature(
+    sharp: tuple[Params, ModelConfig], next_logp_V: np.ndarray, temperature: float
+) -> None:
+    symbols, logp = sample_after_prefix(sharp, key=1, temperature=temperature)
+    expected_V = np.exp(next_logp_V / temperature)
+    expected_V *= N / expected_V.sum()
+    observed_V = np.bincount(symbols, minlength=V)
+    assert np.sum((observed_V - expected_V) ** 2 / expected_V) < 20.5  # 0.1% of chi-square with 5 degrees
+    np.testing.assert_allclose(logp, next_logp_V[symbols], rtol=1e-4, atol=1e-5)
+
+
+def test_a_cold_model_takes_the_likeliest(
+    sharp: tuple[Params, ModelConfig], next_logp_V: np.ndarray
+) -> None:
+    symbols, _ = sample_after_prefix(sharp, key=1, temperature=1e-4)
+    assert set(symbols.tolist()) == {int(np.argmax(next_logp_V))}
+
+
+def test_top_k_samples_among_the_k_likeliest(
+    sharp: tuple[Params, ModelConfig], next_logp_V: np.ndarray
+) -> None:
+    symbols, _ = sample_after_prefix(sharp, key=1, temperature=3.0, top_k=3)
+    assert set(symbols.tolist()) == set(np.argsort(next_logp_V)[-3:].tolist())
+
+
+def test_top_1_is_deterministic_and_greedy() -> None:
+    params, config = model("learned")
+    texts = {
+        tuple(generate_tokens(params, config, TEXT[:3], 8, top_k=1, temperature=5.0, seed=seed).tolist())
+        for seed in range(3)
+    }
+    assert len(texts) == 1
+    read = TEXT[:3]
+    for symbol in next(iter(texts)):
+        scores = score_tokens(params, config, [np.append(read, candidate) for candidate in range(V)])
+        assert symbol == np.argmax([score[-1] for score in scores])
+        read = np.append(read, symbol)
+
+
+def test_the_seed_decides_the_text() -> None:
+    params, config = model("permuted", "seen")
+    texts = [generate_tokens(params, config, TEXT, 30, seed=seed) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(texts[0], texts[1])
+    assert np.any(texts[0] != texts[2])
+
+
+def test_a_shorter_request_is_the_start_of_a_longer_one() -> None:
+    params, config = model("permuted", "seen")
+    longer = generate_tokens(params, config, TEXT, 30)
+    np.testing.assert_array_equal(generate_tokens(params, config, TEXT, 7), longer[:7])
+
+
+@pytest.mark.parametrize(("kind", "readout"), [("gaussian", "full"), ("permuted", "seen")])
+def test_a_renamed_prompt_is_continued_by_the_renamed_continuation(kind: str, readout: str) -> None:
+    params, config = model(kind, readout)
+    prompt = np.append(TEXT, 3)
+    assert len(set(prompt.tolist())) == V
+    expected = generate_tokens(params, config, prompt, 40)
+    assert len(set(expected.tolist())) > 1
+    for seed in range(3):
+        pi = np.random.default_rng(seed).permutation(V)
+        np.testing.assert_array_equal(generate_tokens(params, config, pi[prompt], 40), pi[expected])
+
+
+@pytest.mark.parametrize(("kind", "readout"), [("gaussian", "full"), ("permuted", "seen")])
+def test_symbols_not_in_the_prompt_get_fresh_names_that_do_not_clash(kind: str, readout: str) -> None:
+    params, config = model(kind, readout)
+    prompt, renamed = np.array([2, 2, 0]), np.array([5, 5, 1])
+    texts = [np.append(p, generate_tokens(params, config, p, 40)) for p in (prompt, renamed)]
+    patterns = [np.asarray(lexica.first_occurrence(jnp.asarray(text)[None])) for text in texts]
+    np.testing.assert_array_equal(*patterns)
+    assert all(0 <= text.min() <= text.max() < V for text in texts)
+    assert len(set(texts[0].tolist())) > 2
+
+
+def test_an_empty_prompt_starts_from_nothing() -> None:
+    params, config = model("permuted", "seen")
+    firsts = {int(generate_tokens(params, config, np.zeros(0, int), 1, seed=seed)[0]) for seed in range(12)}
+    assert len(firsts) > 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"n_tokens": 0},
+        {"temperature": 0.0},
+        {"temperature": -1.0},
+        {"top_k": 0},
+        {"top_k": V + 1},
+    ],
+)
+def test_bad_arguments_are_refused_with_what_is_allowed(arguments: dict[str, float]) -> None:
+    with pytest.raises(UserError, match=r"n_tokens >= 1, temperature > 0 and 1 <= top_k <= 6"):
+        generate_tokens(*model("gaussian"), TEXT, **{"n_tokens": 5, **arguments})
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "learned"])
+@pytest.mark.parametrize("token", [-1, V])
+def test_a_prompt_outside_the_vocabulary_is_refused(kind: str, token: int) -> None:
+    with pytest.raises(UserError, match=r"outside 0\.\.5"):
+        generate_tokens(*model(kind), np.array([0, token]), 5)

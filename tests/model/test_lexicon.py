@@ -1,0 +1,270 @@
+"""A lexicon is drawn for each sequence from its own key, and each kind draws what it says."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lexinvariant.config import LexiconConfig
+from lexinvariant.model import lexicon as lexica
+from lexinvariant.model.params import Lexicals
+
+V, D, B, T, P = 20, 8, 64, 20, 0.4
+KINDS = ("gaussian", "learned", "permuted", "annealed", "mixed", "token-permuted")
+TABLE = np.random.default_rng(0).normal(size=(V, D)).astype(np.float32) * np.linspace(0.5, 3, V)[:, None]
+LEXICALS = Lexicals(jnp.asarray(TABLE, jnp.float32), jnp.float32(2.0), jnp.float32(0.25))
+TOK = np.random.default_rng(1).integers(0, V, (B, T)).astype(np.int32)
+EVERY_SYMBOL = np.tile(np.arange(V, dtype=np.int32), (B, 1))
+KEYS = jax.random.split(jax.random.key(7), B)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compile_quickly() -> Iterator[None]:
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@partial(jax.jit, static_argnames="config")
+def _draw(config: LexiconConfig, keys: jax.Array, tok: jax.Array, anneal_hi: jax.Array) -> lexica.Lexicon:
+    return lexica.draw(
+        config, LEXICALS, keys, tok, rows=V, width=D, dtype=jnp.dtype("float32"), anneal_hi=anneal_hi
+    )
+
+
+def drawn(
+    kind: str, tok: np.ndarray = TOK, keys: jax.Array = KEYS, hi: float = np.inf, **fields: Any
+) -> lexica.Lexicon:
+    return jax.tree.map(np.asarray, _draw(LexiconConfig(kind=kind, p=P, **fields), keys, tok, np.float32(hi)))
+
+
+def numbered_by_first_occurrence(row: list[int]) -> list[int]:
+    order = list(dict.fromkeys(row))
+    return [order.index(symbol) for symbol in row]
+
+
+sequences = st.lists(st.lists(st.integers(0, 6), min_size=12, max_size=12), min_size=3, max_size=3)
+
+
+@settings(deadline=None, max_examples=60)
+@given(sequences)
+def test_first_occurrence_numbers_symbols_as_they_come(rows: list[list[int]]) -> None:
+    tok = np.array(rows, np.int32)
+    expected = [numbered_by_first_occurrence(row) for row in rows]
+    np.testing.assert_array_equal(jax.jit(lexica.first_occurrence)(tok), expected)
+    places = [[row.index(symbol) for symbol in row] for row in rows]
+    np.testing.assert_array_equal(jax.jit(lexica.first_position)(tok), places)
+
+
+N_PERMUTED, N_DRAWS = 12, 2000
+
+
+@jax.jit
+def _partial_permutations(keys: jax.Array, share: jax.Array) -> jax.Array:
+    return jax.vmap(lambda key: lexica.partial_permutation(key, share, N_PERMUTED))(keys)
+
+
+@pytest.fixture(scope="module")
+def permutations_at() -> dict[float, np.ndarray]:
+    keys = jax.random.split(jax.random.key(0), N_DRAWS)
+    return {s: np.asarray(_partial_permutations(keys, np.float32(s))) for s in (0.0, 0.3, 1.0)}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_a_partial_permutation_is_a_permutation(
+    permutations_at: dict[float, np.ndarray], share: float
+) -> None:
+    moved = permutations_at[share]
+    np.testing.assert_array_equal(np.sort(moved, axis=1), np.tile(np.arange(N_PERMUTED), (N_DRAWS, 1)))
+
+
+def test_share_zero_moves_nothing(permutations_at: dict[float, np.ndarray]) -> None:
+    np.testing.assert_array_equal(permutations_at[0.0], np.tile(np.arange(N_PERMUTED), (N_DRAWS, 1)))
+
+
+def counts_of_images(permutations: np.ndarray) -> np.ndarray:
+    n = permutations.shape[1]
+    return np.stack([np.bincount(permutations[:, symbol], minlength=n) for symbol in range(n)])
+
+
+def test_share_one_sends_every_symbol_everywhere_equally_often(
+    permutations_at: dict[float, np.ndarray],
+) -> None:
+    counts, expected = counts_of_images(permutations_at[1.0]), N_DRAWS / N_PERMUTED
+    freedom = (N_PERMUTED - 1) ** 2
+    assert np.sum((counts - expected) ** 2 / expected) < freedom + 5 * np.sqrt(2 * freedom)
+
+
+def test_a_share_of_the_symbols_moves_and_the_rest_stays(permutations_at: dict[float, np.ndarray]) -> None:
+    away = permutations_at[0.3] != np.arange(N_PERMUTED)
+    # A random permutation of the m chosen leaves one of them at home on average, if there are any.
+    expected = 0.3 * N_PERMUTED - (1 - 0.7**N_PERMUTED)
+    assert away.sum(axis=1).mean() == pytest.approx(expected, abs=0.2)
+    assert np.ptp(away.mean(axis=0)) < 0.08
+    elsewhere = counts_of_images(permutations_at[0.3])[~np.eye(N_PERMUTED, dtype=bool)]
+    assert elsewhere.min() > 0.4 * elsewhere.mean()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_draw_depends_on_its_own_key_alone(kind: str) -> None:
+    together = drawn(kind, hi=0.8)
+    alone = drawn(kind, TOK[5:6], KEYS[5:6], hi=0.8)
+    np.testing.assert_array_equal(together.input_BT[5:6], alone.input_BT)
+    np.testing.assert_array_equal(together.target_BT[5:6], alone.target_BT)
+    own = together.table if together.table.ndim == 2 else together.table[5:6]
+    np.testing.assert_allclose(own, alone.table, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sequences_draw_anew_unless_nothing_is_drawn(kind: str) -> None:
+    same_text = np.tile(TOK[:1], (B, 1))
+    lexicon = drawn(kind, same_text)
+    rows = np.asarray(lexica.rows_at(jnp.asarray(lexicon.table), jnp.asarray(lexicon.input_BT)))
+    distinct = len({sequence.tobytes() for sequence in rows})
+    assert distinct == (1 if kind == "learned" else B)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "permuted"])
+def test_renamed_sequences_draw_the_same_rows(kind: str) -> None:
+    renaming = np.random.default_rng(2).permutation(V).astype(np.int32)
+    original, renamed = drawn(kind), drawn(kind, renaming[TOK])
+    jax.tree.map(np.testing.assert_array_equal, original, renamed)
+
+
+def test_learned_is_the_table_itself() -> None:
+    lexicon = drawn("learned")
+    np.testing.assert_array_equal(lexicon.input_BT, TOK)
+    np.testing.assert_array_equal(lexicon.target_BT, TOK)
+    np.testing.assert_array_equal(lexicon.table, np.asarray(LEXICALS.table_VD))
+
+
+def test_gaussian_rows_are_standard_normal_and_the_kth_symbol_uses_the_kth() -> None:
+    lexicon = drawn("gaussian")
+    assert lexicon.table.shape == (B, V, D)
+    assert lexicon.table.mean() == pytest.approx(0, abs=0.04)
+    assert lexicon.table.var() == pytest.approx(1, abs=0.06)
+    np.testing.assert_array_equal(
+        lexicon.input_BT, [numbered_by_first_occurrence(row) for row in TOK.tolist()]
+    )
+    np.testing.assert_array_equal(lexicon.target_BT, lexicon.input_BT)
+
+
+def test_permuted_gives_distinct_symbols_distinct_rows_of_the_table() -> None:
+    lexicon = drawn("permuted", EVERY_SYMBOL)
+    np.testing.assert_array_equal(np.sort(lexicon.input_BT, axis=1), EVERY_SYMBOL)
+    np.testing.assert_array_equal(lexicon.target_BT, lexicon.input_BT)
+    np.testing.assert_array_equal(lexicon.table, np.asarray(LEXICALS.table_VD))
+    assert np.mean(lexicon.input_BT == EVERY_SYMBOL) == pytest.approx(1 / V, abs=0.03)
+
+
+def test_annealed_without_end_permutes_every_symbol() -> None:
+    rows = drawn("annealed", EVERY_SYMBOL, hi=np.inf).input_BT
+    np.testing.assert_array_equal(np.sort(rows, axis=1), EVERY_SYMBOL)
+    assert np.mean(rows == EVERY_SYMBOL) == pytest.approx(1 / V, abs=0.03)
+
+
+def test_annealed_with_a_small_share_leaves_most_at_home() -> None:
+    rows = drawn("annealed", EVERY_SYMBOL, hi=0.2).input_BT
+    np.testing.assert_array_equal(np.sort(rows, axis=1), EVERY_SYMBOL)
+    assert 0.88 < np.mean(rows == EVERY_SYMBOL) < 0.99
+
+
+def test_annealed_draws_each_sequences_share_from_nothing_to_the_limit() -> None:
+    away = np.mean(drawn("annealed", EVERY_SYMBOL, hi=1.0).input_BT != EVERY_SYMBOL, axis=1)
+    assert away.min() < 0.15
+    assert away.max() > 0.8
+    assert away.mean() == pytest.approx(0.5 - 1 / V, abs=0.1)
+
+
+def test_mixed_replaces_a_share_of_the_rows_by_random_ones_of_the_same_norm() -> None:
+    lexicon = drawn("mixed")
+    np.testing.assert_array_equal(lexicon.input_BT, TOK)
+    table = np.asarray(LEXICALS.table_VD)
+    is_random = np.any(lexicon.table != table, axis=2)
+    assert is_random.mean() == pytest.approx(P, abs=0.06)
+    assert len(np.unique(is_random, axis=0)) > B // 2
+    np.testing.assert_allclose(
+        np.linalg.norm(lexicon.table, axis=2), np.tile(np.linalg.norm(table, axis=1), (B, 1)), rtol=1e-5
+    )
+    directions = lexicon.table[is_random] / np.linalg.norm(lexicon.table[is_random], axis=1, keepdims=True)
+    assert np.abs(directions.mean(axis=0)).max() < 0.1
+
+
+def images_of_symbols(rows: np.ndarray) -> list[set[int]]:
+    """For each sequence and symbol in it, the rows that stood for it."""
+    return [
+        set(row[sequence == symbol].tolist())
+        for row, sequence in zip(rows, TOK, strict=True)
+        for symbol in np.unique(sequence)
+    ]
+
+
+def test_token_permuted_by_type_replaces_a_symbol_always_or_never() -> None:
+    rows = drawn("token-permuted", unit="type").input_BT
+    assert {len(images) for images in images_of_symbols(rows)} == {1}
+    by_type = drawn("token-permuted", EVERY_SYMBOL, unit="type").input_BT != EVERY_SYMBOL
+    assert by_type.mean() == pytest.approx(P * (1 - 1 / V), abs=0.06)
+
+
+def test_token_permuted_by_position_replaces_a_symbol_now_and_then_by_one_other() -> None:
+    rows = drawn("token-permuted", unit="position").input_BT
+    assert {len(images) for images in images_of_symbols(rows)} == {1, 2}
+    assert np.mean(rows != TOK) == pytest.approx(P * (1 - 1 / V), abs=0.05)
+
+
+def test_token_permuted_predicts_what_it_is_told_to() -> None:
+    permuted = drawn("token-permuted")
+    np.testing.assert_array_equal(permuted.target_BT, permuted.input_BT)
+    original = drawn("token-permuted", permute_targets=False)
+    np.testing.assert_array_equal(original.target_BT, TOK)
+    np.testing.assert_array_equal(original.input_BT, permuted.input_BT)
+    assert np.any(original.input_BT != TOK)
+
+
+@pytest.mark.parametrize("kind", ["learned", "gaussian"])
+def test_embedding_scales_and_shifts_the_rows_read(kind: str) -> None:
+    lexicon = drawn(kind)
+    table = np.broadcast_to(lexicon.table, (B, V, D))
+    expected = np.stack([rows[numbers] for rows, numbers in zip(table, lexicon.input_BT, strict=True)])
+    x_BTD = lexica.embed(LEXICALS, jax.tree.map(jnp.asarray, lexicon), jnp.dtype("float32"))
+    np.testing.assert_allclose(x_BTD, expected * 2.0 + 0.25, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "used", "is_lexinvariant"),
+    [
+        ("gaussian", "gaussian", True),
+        ("permuted", "permuted", True),
+        ("annealed", "permuted", True),
+        ("learned", "learned", False),
+        ("mixed", "learned", False),
+        ("token-permuted", "learned", False),
+    ],
+)
+def test_noise_that_only_regularises_is_off_at_evaluation(
+    kind: str, used: str, is_lexinvariant: bool
+) -> None:
+    config = LexiconConfig(kind=kind, affine="channel")
+    assert config.at_evaluation == LexiconConfig(kind=used, affine="channel")
+    assert config.is_lexinvariant == is_lexinvariant
+
+
+@pytest.mark.parametrize(
+    ("kind", "readout", "length", "rows"),
+    [
+        ("gaussian", "seen", 10, 10),
+        ("gaussian", "seen", 99, 50),
+        ("gaussian", "full", 10, 50),
+        ("permuted", "seen", 10, 50),
+    ],
+)
+def test_only_symbols_that_can_occur_need_a_gaussian_row(
+    kind: str, readout: str, length: int, rows: int
+) -> None:
+    assert lexica.n_rows(kind, readout, 50, length) == rows

@@ -1,0 +1,182 @@
+"""One step: what the loss is, what it depends on, and that parts add up to the whole."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig
+from lexinvariant.model import params as model_params
+from lexinvariant.model.params import Params
+from lexinvariant.model.transformer import forward
+from lexinvariant.rng import Stream, key_at, keys_for_rows
+from lexinvariant.training.step import DeviceBatch, Sums, gradient, loss_of_part, means, sum_up, tail_length
+
+B, T, V = 8, 12, 9
+MODEL = ModelConfig(
+    vocab_size=V,
+    context=T,
+    n_layers=1,
+    width=16,
+    n_heads=2,
+    head_dim=8,
+    hidden=32,
+    lexicon=LexiconConfig(kind="gaussian"),
+    readout="seen",
+    smeared_keys=True,
+    decipher_head=True,
+    decipher_hidden=8,
+)
+CONFIG = TrainConfig(model=MODEL, batch_size=B, steps=10, dtype="float32", decipher_weight=0.3)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compiles() -> Iterator[None]:
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="module")
+def params() -> Params:
+    """Random everywhere: with the usual start some parameters are zero and hide others' influence."""
+    rng = np.random.default_rng(0)
+    shapes = model_params.abstract(MODEL)
+    return jax.tree.map(lambda x: jnp.asarray(0.3 * rng.normal(size=x.shape), jnp.float32), shapes)
+
+
+@pytest.fixture(scope="module")
+def batch() -> DeviceBatch:
+    """Rows of different lengths, one of them empty: parts with different numbers of tokens."""
+    tok_BT = np.random.default_rng(1).integers(V, size=(B, T), dtype=np.int32)
+    length_B = np.array([T, 5, T, 0, 1, T, 7, 3])
+    mask_BT = np.arange(T) < length_B[:, None]
+    return DeviceBatch(jnp.asarray(tok_BT), jnp.asarray(mask_BT), jnp.arange(B, dtype=jnp.int32))
+
+
+compiled_gradient = jax.jit(gradient, static_argnames="config")
+
+
+@partial(jax.jit, static_argnames="config")
+def loss_of(
+    params: Params, config: TrainConfig, batch: DeviceBatch, step: jax.Array
+) -> tuple[jax.Array, Sums]:
+    return loss_of_part(params, config, batch, step, jnp.sum(batch.mask_BT).astype(jnp.float32))
+
+
+@pytest.fixture(scope="module")
+def whole(params: Params, batch: DeviceBatch) -> tuple[Params, Sums]:
+    return compiled_gradient(params, CONFIG, batch, jnp.int32(3))
+
+
+def assert_close(actual: Any, expected: Any, rtol: float = 1e-5) -> None:
+    named = zip(model_params.flatten_named(actual), model_params.flatten_named(expected), strict=True)
+    for (name, x), (_, y) in named:
+        np.testing.assert_allclose(x, y, rtol=rtol, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("parts", [2, 4])
+def test_gradient_in_parts_is_the_gradient_of_the_whole(
+    params: Params, batch: DeviceBatch, whole: tuple[Params, Sums], parts: int
+) -> None:
+    grads, sums = compiled_gradient(params, replace(CONFIG, accumulate=parts), batch, jnp.int32(3))
+    assert_close(grads, whole[0])
+    np.testing.assert_allclose(sums, whole[1], rtol=1e-5)
+
+
+def test_every_parameter_has_a_gradient(whole: tuple[Params, Sums]) -> None:
+    for name, value in model_params.flatten_named(whole[0]):
+        assert np.abs(value).max() > 0, name
+
+
+def test_loss_is_the_mean_over_unmasked_tokens(
+    params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]
+) -> None:
+    key_B = keys_for_rows(key_at(CONFIG.seed, Stream.LEXICON, 3), batch.row_B)
+    logp_BT = np.asarray(forward(params, MODEL, batch.tok_BT, key_B).logp_BT)
+    mask_BT = np.asarray(batch.mask_BT)
+    assert float(means(whole[1])["loss"]) == pytest.approx(-logp_BT[mask_BT].mean(), rel=1e-5)
+    tail = mask_BT & (np.arange(T) >= T - tail_length(T))
+    assert float(means(whole[1])["tail_loss"]) == pytest.approx(-logp_BT[tail].mean(), rel=1e-5)
+
+
+def test_masked_tokens_have_no_influence(
+    params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]
+) -> None:
+    other = batch._replace(tok_BT=jnp.where(batch.mask_BT, batch.tok_BT, (batch.tok_BT + 4) % V))
+    assert not np.array_equal(other.tok_BT, batch.tok_BT)
+    grads, sums = compiled_gradient(params, CONFIG, other, jnp.int32(3))
+    assert_close(grads, whole[0])
+    np.testing.assert_allclose(sums, whole[1], rtol=1e-6)
+
+
+def test_unmasked_tokens_have_influence(params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]) -> None:
+    other = batch._replace(tok_BT=batch.tok_BT.at[1, 4].add(1) % V)
+    _, sums = compiled_gradient(params, CONFIG, other, jnp.int32(3))
+    assert abs(float(sums.nats - whole[1].nats)) > 1e-3
+
+
+def test_a_row_has_the_same_loss_wherever_it_stands_in_the_batch(params: Params, batch: DeviceBatch) -> None:
+    order = np.array([5, 2, 7, 0, 3, 6, 1, 4])
+    _, sums = loss_of(params, CONFIG, batch, jnp.int32(3))
+    _, shuffled = loss_of(params, CONFIG, jax.tree.map(lambda x: x[order], batch), jnp.int32(3))
+    np.testing.assert_allclose(shuffled, sums, rtol=1e-5)
+
+
+@pytest.mark.parametrize("what", ["seed", "step", "row"])
+def test_lexicons_change_with_the_seed_the_step_and_the_row(
+    params: Params, batch: DeviceBatch, what: str
+) -> None:
+    config = replace(CONFIG, seed=1) if what == "seed" else CONFIG
+    other = batch._replace(row_B=batch.row_B + 8) if what == "row" else batch
+    step = jnp.int32(4 if what == "step" else 3)
+    _, sums = loss_of(params, CONFIG, batch, jnp.int32(3))
+    _, different = loss_of(params, config, other, step)
+    assert abs(float(different.nats - sums.nats)) > 1e-3
+
+
+def test_deciphering_counts_with_its_weight(
+    params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]
+) -> None:
+    loss, sums = loss_of(params, CONFIG, batch, jnp.int32(3))
+    without, same_sums = loss_of(params, replace(CONFIG, decipher_weight=0.0), batch, jnp.int32(3))
+    assert float(same_sums.decipher_nats) == float(sums.decipher_nats) > 0
+    assert float(loss - without) == pytest.approx(float(0.3 * means(sums)["decipher_loss"]), rel=1e-4)
+
+    unweighted, _ = compiled_gradient(params, replace(CONFIG, decipher_weight=0.0), batch, jnp.int32(3))
+    twice, _ = compiled_gradient(params, replace(CONFIG, decipher_weight=0.6), batch, jnp.int32(3))
+    assert not any(np.any(x) for x in jax.tree.leaves(unweighted.decipher))
+    assert_close(twice.decipher, jax.tree.map(lambda x: 2 * x, whole[0].decipher))
+
+
+def test_share_of_deciphered_symbols_is_counted_over_unmasked_ones() -> None:
+    mask_BT = jnp.arange(10) < jnp.array([[10], [4]])
+    right_BT = jnp.arange(10) % 2 == jnp.array([[0], [0]])
+    sums = sum_up(-jnp.ones((2, 10)), (jnp.full((2, 10), 2.0), right_BT), mask_BT)
+    found = {name: float(value) for name, value in means(sums).items()}
+    assert found == pytest.approx(
+        {
+            "loss": 1.0,
+            "tail_loss": 1.0,
+            "decipher_loss": 2.0,
+            "deciphered": 7 / 14,
+            "tail_deciphered": 1 / 2,
+        }
+    )
+
+
+def test_end_of_the_context_is_100_positions_or_a_fifth() -> None:
+    assert {n: tail_length(n) for n in (1, 5, 6, 96, 500, 512, 4096)} == {
+        1: 1,
+        5: 1,
+        6: 2,
+        96: 20,
+        500: 100,
+        512: 100,
+        4096: 100,
+    }
