@@ -5,6 +5,7 @@ configuration is saved as JSON beside each checkpoint and each exported model.
 """
 
 import dataclasses
+import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -216,8 +217,26 @@ class TrainConfig:
     def tokens_per_step(self) -> int:
         return self.batch_size * self.model.context
 
+    def changed(self, settings: Mapping[str, Any]) -> "TrainConfig":
+        """A copy with some settings changed, named by dotted paths: {"data.path": "data/stdlib", "steps": 300}."""
+        config = self
+        for name, value in settings.items():
+            config = _with_setting(config, name.split("."), value, name)
+        return config
+
 
 Config = TypeVar("Config")
+
+
+def _with_setting(node: Config, path: list[str], value: Any, name: str) -> Config:
+    """Dataclasses are frozen, so every one on the way to the setting is rebuilt."""
+    known = [f.name for f in dataclasses.fields(node)] if dataclasses.is_dataclass(node) else []
+    if path[0] not in known:
+        near = difflib.get_close_matches(path[0], known, n=1, cutoff=0.0)
+        hint = f": did you mean {near[0]!r}?" if near else ": a setting has no parts."
+        raise UserError(f"There is no setting {name!r}{hint}")
+    inner = value if len(path) == 1 else _with_setting(getattr(node, path[0]), path[1:], value, name)
+    return dataclasses.replace(node, **{path[0]: inner})  # type: ignore[type-var]
 
 
 def to_json(config: Any) -> str:

@@ -41,9 +41,7 @@ def run_attention(
     dropout_key: jax.Array | None = None,
 ) -> np.ndarray:
     arrays = (x.astype(np.float32) for x in (q, k, v, bias))
-    return np.asarray(
-        _attention(*arrays, implementation="xla", dropout=dropout, dropout_key=dropout_key)
-    )
+    return np.asarray(_attention(*arrays, implementation="xla", dropout=dropout, dropout_key=dropout_key))
 
 
 def reference_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: np.ndarray) -> np.ndarray:

@@ -17,9 +17,10 @@ from lexinvariant.model.params import Params, is_spec, specs
 from lexinvariant.model.scoring import score_tokens
 from lexinvariant.rng import Stream, key_at
 
-V, T = 6, 12
+V, T = 6, 64  # the shortest length that generation compiles, so that all tests share it
 SMALL = ModelConfig(vocab_size=V, context=T, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=24)
-TEXT = np.array([4, 4, 1, 5, 4, 1, 0, 5, 4, 4, 2, 1])
+TEXT = np.array([4, 4, 1, 5, 4, 1, 0, 5, 4, 4, 2, 1])  # without 3
+LONG_TEXT = np.append(TEXT, np.random.default_rng(0).integers(0, V, T - len(TEXT)))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -41,7 +42,7 @@ def model(kind: str, readout: str = "full", n_layers: int = 1) -> tuple[Params, 
 
 
 def rows_of_scoring(params: Params, config: ModelConfig, seed: int) -> jax.Array:
-    """The lexicon of scoring's first draw: the row of each rank, or of each symbol of a standard model."""
+    """The lexicon of scoring's first draw: the row of each rank."""
     drawn = lexica.draw(
         config.lexicon.at_evaluation,
         params.lexicals,
@@ -59,24 +60,19 @@ def rows_of_scoring(params: Params, config: ModelConfig, seed: int) -> jax.Array
     [
         ("gaussian", "full", 1),
         ("gaussian", "seen", 2),
-        ("permuted", "full", 2),
         ("permuted", "seen", 1),
-        ("annealed", "seen", 2),
-        ("learned", "full", 2),
+        ("annealed", "full", 2),
     ],
     ids=lambda value: {1: "plain", 2: "two layers, smeared"}.get(value, value),
 )
 def test_reading_a_text_step_by_step_gives_its_score(kind: str, readout: str, n_layers: int) -> None:
     params, config = model(kind, readout, n_layers)
-    rows = TEXT
-    if config.lexicon.is_lexinvariant:
-        rows = np.asarray(lexica.first_occurrence(jnp.asarray(TEXT)[None]))[0]
+    rank_BT = lexica.first_occurrence(jnp.asarray(LONG_TEXT)[None])
     table = rows_of_scoring(params, config, seed=3)
-    read_BT, logp_BT = sample_rows(
-        params, config, table, rows[None].astype(np.int32), jax.random.key(0), jnp.float32(1)
-    )
-    np.testing.assert_array_equal(read_BT[0], rows)
-    [score] = score_tokens(params, config, [TEXT], seed=3)
+    read_BT, logp_BT = sample_rows(params, config, table, rank_BT, jax.random.key(0), jnp.float32(1))
+    np.testing.assert_array_equal(read_BT, rank_BT)
+    [score] = score_tokens(params, config, [LONG_TEXT], seed=3)
+    assert score.std() > 0.3
     np.testing.assert_allclose(logp_BT[0], score, rtol=1e-4, atol=2e-5)
 
 
@@ -122,9 +118,7 @@ def test_samples_follow_the_softmax_at_the_temperature(
     np.testing.assert_allclose(logp, next_logp_V[symbols], rtol=1e-4, atol=1e-5)
 
 
-def test_a_cold_model_takes_the_likeliest(
-    sharp: tuple[Params, ModelConfig], next_logp_V: np.ndarray
-) -> None:
+def test_a_cold_model_takes_the_likeliest(sharp: tuple[Params, ModelConfig], next_logp_V: np.ndarray) -> None:
     symbols, _ = sample_after_prefix(sharp, key=1, temperature=1e-4)
     assert set(symbols.tolist()) == {int(np.argmax(next_logp_V))}
 

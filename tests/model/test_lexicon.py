@@ -111,22 +111,30 @@ def test_a_share_of_the_symbols_moves_and_the_rest_stays(permutations_at: dict[f
     assert elsewhere.min() > 0.4 * elsewhere.mean()
 
 
+def rows_of_each(lexicon: lexica.Lexicon) -> np.ndarray:
+    """What each sequence reads: the vectors themselves."""
+    table = np.broadcast_to(lexicon.table, (len(lexicon.input_BT), V, D))
+    return np.stack([rows[numbers] for rows, numbers in zip(table, lexicon.input_BT, strict=True)])
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_draw_depends_on_its_own_key_alone(kind: str) -> None:
-    together = drawn(kind, hi=0.8)
-    alone = drawn(kind, TOK[5:6], KEYS[5:6], hi=0.8)
-    np.testing.assert_array_equal(together.input_BT[5:6], alone.input_BT)
-    np.testing.assert_array_equal(together.target_BT[5:6], alone.target_BT)
-    own = together.table if together.table.ndim == 2 else together.table[5:6]
-    np.testing.assert_allclose(own, alone.table, rtol=1e-6)
+def test_a_draw_does_not_depend_on_place_or_neighbours(kind: str) -> None:
+    order = np.append(np.arange(B)[:0:-1], 1)
+    original, moved = drawn(kind, hi=0.8), drawn(kind, TOK[order], KEYS[order], hi=0.8)
+    np.testing.assert_array_equal(rows_of_each(original)[order], rows_of_each(moved))
+    np.testing.assert_array_equal(original.target_BT[order], moved.target_BT)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "permuted"])
+def test_a_draw_does_not_depend_on_the_size_of_the_batch(kind: str) -> None:
+    together, alone = drawn(kind), drawn(kind, TOK[5:6], KEYS[5:6])
+    np.testing.assert_array_equal(rows_of_each(together)[5:6], rows_of_each(alone))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sequences_draw_anew_unless_nothing_is_drawn(kind: str) -> None:
     same_text = np.tile(TOK[:1], (B, 1))
-    lexicon = drawn(kind, same_text)
-    rows = np.asarray(lexica.rows_at(jnp.asarray(lexicon.table), jnp.asarray(lexicon.input_BT)))
-    distinct = len({sequence.tobytes() for sequence in rows})
+    distinct = len({sequence.tobytes() for sequence in rows_of_each(drawn(kind, same_text))})
     assert distinct == (1 if kind == "learned" else B)
 
 
@@ -230,10 +238,8 @@ def test_token_permuted_predicts_what_it_is_told_to() -> None:
 @pytest.mark.parametrize("kind", ["learned", "gaussian"])
 def test_embedding_scales_and_shifts_the_rows_read(kind: str) -> None:
     lexicon = drawn(kind)
-    table = np.broadcast_to(lexicon.table, (B, V, D))
-    expected = np.stack([rows[numbers] for rows, numbers in zip(table, lexicon.input_BT, strict=True)])
     x_BTD = lexica.embed(LEXICALS, jax.tree.map(jnp.asarray, lexicon), jnp.dtype("float32"))
-    np.testing.assert_allclose(x_BTD, expected * 2.0 + 0.25, rtol=1e-6)
+    np.testing.assert_allclose(x_BTD, rows_of_each(lexicon) * 2.0 + 0.25, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

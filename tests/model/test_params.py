@@ -48,7 +48,9 @@ def test_the_end_of_every_name_tells_its_shape(full_params: model_params.Params)
 def test_names_are_dotted_and_distinct(full_params: model_params.Params) -> None:
     names = [name for name, _ in model_params.flatten_named(full_params)]
     assert len(set(names)) == len(names)
-    assert {"lexicals.table_VD", "lexicals.scale", "layers.up_DF", "start_D", "decipher.down_PV"} <= set(names)
+    assert {"lexicals.table_VD", "lexicals.scale", "layers.up_DF", "start_D", "decipher.down_PV"} <= set(
+        names
+    )
 
 
 def test_the_table_of_parameters_tells_their_number_and_shapes(full_params: model_params.Params) -> None:
@@ -118,7 +120,9 @@ def test_unstacking_gives_the_layers_and_its_gradient_stacks(full_params: model_
     np.testing.assert_array_equal(singles[1].up_DF, layers.up_DF[1])
 
     def weighted(parts: tuple[model_params.Layer, ...]) -> jax.Array:
-        return sum((i + 1) * jnp.sum(leaf**2) for i, part in enumerate(parts) for leaf in jax.tree.leaves(part))
+        return sum(
+            (i + 1) * jnp.sum(leaf**2) for i, part in enumerate(parts) for leaf in jax.tree.leaves(part)
+        )
 
     def by_index(stacked: model_params.Layer) -> tuple[model_params.Layer, ...]:
         return tuple(jax.tree.map(lambda x, i=i: x[i], stacked) for i in range(3))

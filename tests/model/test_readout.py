@@ -48,7 +48,9 @@ def next_symbol_logp(config: ModelConfig, params: Params, draws: int = 1) -> np.
     continued_TVT = np.tile(TEXT, (T, V, 1))
     for t in range(T):
         continued_TVT[t, :, t] = np.arange(V)
-    keys = np.repeat(np.asarray(jax.random.key_data(jax.random.split(jax.random.key(1), draws))), T * V, axis=0)
+    keys = np.repeat(
+        np.asarray(jax.random.key_data(jax.random.split(jax.random.key(1), draws))), T * V, axis=0
+    )
     tok_BT = np.tile(continued_TVT.reshape(T * V, T), (draws, 1))
     logp_BT = _forward(params, config, tok_BT, jax.random.wrap_key_data(keys)).logp_BT
     return np.einsum("ktvt->ktv", np.asarray(logp_BT).reshape(draws, T, V, T))
@@ -102,9 +104,7 @@ def test_rows_not_used_yet_differ_in_probability_under_the_full_readout_only() -
     states = jnp.asarray(np.random.default_rng(2).normal(size=(1, 3, 8)), jnp.float32)
     params = random_params(seen)
     score = partial(jax.jit, static_argnums=1)(readout.log_likelihood)
-    np.testing.assert_array_equal(
-        score(params, seen, lexicon, states), score(params, seen, changed, states)
-    )
+    np.testing.assert_array_equal(score(params, seen, lexicon, states), score(params, seen, changed, states))
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "permuted"])
@@ -164,7 +164,10 @@ def test_each_position_is_predicted_by_the_state_before_it() -> None:
 
 
 def test_logits_are_float32_products_with_the_table() -> None:
-    h_BTD, table_VD = np.random.default_rng(0).normal(size=(2, 3, 8)), np.random.default_rng(1).normal(size=(V, 8))
+    h_BTD, table_VD = (
+        np.random.default_rng(0).normal(size=(2, 3, 8)),
+        np.random.default_rng(1).normal(size=(V, 8)),
+    )
     half_h, half_table = jnp.asarray(h_BTD, jnp.bfloat16), jnp.asarray(table_VD, jnp.float32)
     for config, scale in ((SMALL, 8**-0.5), (replace(SMALL, logit_scale="vocab"), V**-0.5)):
         ours = readout.logits(config, half_table, half_h)
@@ -180,4 +183,6 @@ def test_the_deciphering_head_is_two_layers_over_the_state() -> None:
     before = h_BTD @ head.up_DP + head.up_bias_P
     gelu = 0.5 * before * (1 + np.tanh(np.sqrt(2 / np.pi) * (before + 0.044715 * before**3)))
     expected = gelu @ head.down_PV + head.down_bias_V
-    np.testing.assert_allclose(readout.decipher_logits(params, jnp.asarray(h_BTD)), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        readout.decipher_logits(params, jnp.asarray(h_BTD)), expected, rtol=1e-4, atol=1e-5
+    )

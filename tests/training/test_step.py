@@ -90,8 +90,8 @@ def test_gradient_in_parts_is_the_gradient_of_the_whole(
 
 
 def test_every_parameter_has_a_gradient(whole: tuple[Params, Sums]) -> None:
-    for name, value in model_params.flatten_named(whole[0]):
-        assert np.abs(value).max() > 0, name
+    still = [name for name, value in model_params.flatten_named(whole[0]) if not np.any(value)]
+    assert still == ["start_D"]  # under the `seen` readout the first symbol is always "another"
 
 
 def test_loss_is_the_mean_over_unmasked_tokens(
@@ -116,7 +116,8 @@ def test_masked_tokens_have_no_influence(
 
 
 def test_unmasked_tokens_have_influence(params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]) -> None:
-    other = batch._replace(tok_BT=batch.tok_BT.at[1, 4].add(1) % V)
+    other = batch._replace(tok_BT=batch.tok_BT.at[0, 6].set(batch.tok_BT[0, 5]))
+    assert not np.array_equal(other.tok_BT, batch.tok_BT)
     _, sums = compiled_gradient(params, CONFIG, other, jnp.int32(3))
     assert abs(float(sums.nats - whole[1].nats)) > 1e-3
 

@@ -3,7 +3,7 @@
 import importlib.util
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -44,9 +44,9 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant bench")
     config = presets.preset(arguments.preset)
     if arguments.batch_size:
-        config = replace(config, batch_size=arguments.batch_size)
+        config = config.changed({"batch_size": arguments.batch_size})
     if arguments.n_layers:
-        config = replace(config, model=replace(config.model, n_layers=arguments.n_layers))
+        config = config.changed({"model.n_layers": arguments.n_layers})
 
     from lexinvariant.bench.train import measure
 

@@ -1,6 +1,6 @@
 """`lexinvariant demo`: the main job end to end, small enough for two CPU cores."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +34,7 @@ def main(argv: list[str]) -> int:
     corpus = out / "stdlib"
     if not corpus.exists():
         prepare(["stdlib"], corpus)
-    twin = presets.as_standard(presets.preset("char-tiny"))
-    config = replace(twin, data=replace(twin.data, path=str(corpus)))
+    config = presets.as_standard(presets.preset("char-tiny")).changed({"data.path": str(corpus)})
     standard = load(train(config, out / "standard", "standard").model_folder)
     print(f"   It was trained on {Corpus.open(corpus).manifest.tokens('train'):,} characters. A sample:\n")
     print("   " + standard.generate("def ", 200, temperature=0.7).replace("\n", "\n   "))

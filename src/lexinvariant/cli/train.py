@@ -1,6 +1,6 @@
 """`lexinvariant train PRESET`: train a model, or go on with a run."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +52,7 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")
     config = arguments.config
     if arguments.data:
-        config = replace(config, data=replace(config.data, path=arguments.data))
+        config = config.changed({"data.path": arguments.data})
     if arguments.standard:
         config = presets.as_standard(config)
 

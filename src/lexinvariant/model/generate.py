@@ -144,6 +144,10 @@ def generate_tokens(
             f"Generation needs n_tokens >= 1, temperature > 0 and 1 <= top_k <= {config.vocab_size}: got "
             f"{n_tokens}, {temperature} and {top_k}."
         )
+    if len(prompt_T) and not 0 <= prompt_T.min() <= prompt_T.max() < config.vocab_size:
+        raise UserError(
+            f"The prompt has a token outside 0..{config.vocab_size - 1}, the model's vocabulary: give another."
+        )
     length = len(prompt_T) + n_tokens
     symbol_of_row_V = np.arange(config.vocab_size)
     if config.lexicon.is_lexinvariant:

@@ -24,8 +24,8 @@ Theme = Literal["light", "dark"]
 
 # Okabe and Ito's palette, each theme's in its own lightness; dash and marker tell series apart without colour.
 COLOURS: dict[Theme, tuple[str, ...]] = {
-    "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#4d4d4d", "#b8860b"),
-    "dark": ("#56b4e9", "#ff8c42", "#2fd6a4", "#f0a6cf", "#d0d0d0", "#f0e442"),
+    "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#4d4d4d"),
+    "dark": ("#56b4e9", "#ff8c42", "#2fd6a4", "#f0a6cf", "#f0e442", "#d0d0d0"),
 }
 DASHES: tuple[Any, ...] = (
     "-",

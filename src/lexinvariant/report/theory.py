@@ -52,6 +52,14 @@ def drawings(rows: list[Row]) -> list[Drawing]:
     return out
 
 
+def _outer_labels(panels: NDArray[np.object_], y: str) -> None:
+    """Axis labels on the outer edges of a grid of panels that share their axes."""
+    for axes in panels[-1]:
+        axes.set_xlabel(CONTEXT)
+    for axes in panels[:, 0]:
+        axes.set_ylabel(y)
+
+
 def _families(rows: list[Row]) -> dict[str, list[Row]]:
     families: dict[str, list[Row]] = {}
     for row in rows:
@@ -73,9 +81,9 @@ def _convergence(rows: list[Row]) -> Drawing:
         for axes, (name, members) in zip(panels.ravel(), _families(rows).items(), strict=False):
             for index, row in enumerate(members):
                 l1 = np.array(row["l1_mean"])
-                shown = np.where(
-                    l1 > 1e-6, l1, np.nan
-                )  # two languages that agree have no place on a log axis
+                if l1.max() < 1e-6:  # p' equal to p has no place on a log axis
+                    continue
+                shown = np.where(l1 > 1e-6, l1, np.nan)
                 axes.loglog(row["context"], shown, label=f"d = {row['d']}", **series_style(index, theme))
             top = members[-1]
             sure, mean = f"bound, d = {top['d']}", f"bound on the mean, d = {top['d']}"
@@ -88,8 +96,7 @@ def _convergence(rows: list[Row]) -> Drawing:
             label(axes, PANEL_TITLES.get(name, name), "", "")
             axes.set_ylim(3e-3, 2.4)
         shared_legend(figure)
-        figure.supxlabel(CONTEXT, fontsize="medium")
-        figure.supylabel("average L1 distance of p and p'", fontsize="medium")
+        _outer_labels(panels, "average L1 of p and p'")
 
     last = rows[-1]
     return Drawing(
@@ -116,8 +123,7 @@ def _entropy(rows: list[Row]) -> Drawing:
             label(axes, PANEL_TITLES.get(name, name), "", "")
             axes.set_ylim(bottom=0)
         shared_legend(figure)
-        figure.supxlabel(CONTEXT, fontsize="medium")
-        figure.supylabel("posterior entropy of the key (nats)", fontsize="medium")
+        _outer_labels(panels, "entropy of the key (nats)")
 
     return Drawing(
         "theory-entropy",
@@ -221,10 +227,14 @@ def _limit(rows: list[Row], model: list[Row]) -> Drawing:
             curves.append(
                 (f"trained model {model[0]['name']}", np.array([r["nats"] for r in model]), model[0]["first"])
             )
+        lowest, highest = np.inf, 0.0
         for index, (name, values_ST, first) in enumerate(curves):
             curve = smoothed_perplexity(values_ST, window)
+            lowest, highest = min(lowest, curve.min()), max(highest, curve.max())
             axes.semilogy(np.arange(len(curve)) + first, curve, label=name, **series_style(index, theme))
-        axes.set_yticks([2, 3, 5, 10, 20, 40], ["2", "3", "5", "10", "20", "40"])
+        ticks = [2, 3, 4, 5, 6, 8, 10, 15, 20, 27, 40]
+        axes.set_yticks(ticks, [str(tick) for tick in ticks])
+        axes.set_ylim(0.9 * lowest, 1.2 * highest)
         axes.minorticks_off()
         label(
             axes,
@@ -233,7 +243,8 @@ def _limit(rows: list[Row], model: list[Row]) -> Drawing:
             f"perplexity of the next {window} symbols",
         )
         axes.legend(loc="upper right")
-        surprise_ST = np.array([row["key_surprise"] for row in rows])
+        # Sampling can only lose keys, so the estimate errs downwards; a surprise is never below zero.
+        surprise_ST = np.maximum([row["key_surprise"] for row in rows], 0.0)
         below.plot(surprise_ST.mean(axis=0), **series_style(0, theme))
         label(below, "Uncertainty about the key", "context length (symbols)", "-log P(true key), mean (nats)")
 

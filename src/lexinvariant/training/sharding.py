@@ -24,7 +24,7 @@ def make_mesh(config: ShardingConfig) -> Mesh:
     n_devices = jax.device_count()
     fsdp = config.fsdp or n_devices // max(config.data, 1)
     data = config.data or n_devices // fsdp
-    if data < 1 or data * fsdp > n_devices:
+    if min(data, fsdp) < 1 or data * fsdp > n_devices:
         raise UserError(
             f"--sharding.data {config.data} x --sharding.fsdp {config.fsdp} does not fit the "
             f"{n_devices} device(s) of this machine: lower one of them."

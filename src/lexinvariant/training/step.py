@@ -143,7 +143,7 @@ def make_train_step(
             updates, optimizer_state = optimizer.update(grads, state.optimizer, state.params)
             current_rate = rate(state.step)
         params = optax.apply_updates(state.params, updates)
-        metrics = means(sums) | {"gradient_norm": optax.global_norm(grads), "rate": current_rate}
+        metrics = means(sums) | {"gradient_norm": optax.tree.norm(grads), "rate": current_rate}
         return TrainState(state.step + 1, params, optimizer_state), metrics
 
     return train_step
