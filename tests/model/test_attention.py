@@ -1,6 +1,5 @@
 """Causal attention and its position bias, against plain loops."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import jax
@@ -22,12 +21,7 @@ Q, KEYS, VALUES = (RNG.normal(size=(B, T, N, K)) for _ in range(3))
 BIAS = RNG.normal(size=(N, T, T))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 _attention = partial(jax.jit, static_argnames=("implementation", "dropout"))(causal_attention)
 

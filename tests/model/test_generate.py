@@ -1,8 +1,7 @@
 """Sampling agrees with scoring, follows the distribution it is asked for, and knows no names either."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -23,17 +22,15 @@ TEXT = np.array([4, 4, 1, 5, 4, 1, 0, 5, 4, 4, 2, 1])  # without 3
 LONG_TEXT = np.append(TEXT, np.random.default_rng(0).integers(0, V, T - len(TEXT)))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 @cache
-def model(kind: str, readout: str = "full", n_layers: int = 1) -> tuple[Params, ModelConfig]:
+def model(
+    kind: str, readout: str = "full", n_layers: int = 1, smeared: bool = False
+) -> tuple[Params, ModelConfig]:
     lexicon = LexiconConfig(kind=kind)
-    config = replace(SMALL, lexicon=lexicon, readout=readout, smeared_keys=n_layers > 1, n_layers=n_layers)
+    config = replace(SMALL, lexicon=lexicon, readout=readout, smeared_keys=smeared, n_layers=n_layers)
     rng = np.random.default_rng(0)
     params = jax.tree.map(
         lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
@@ -41,12 +38,13 @@ def model(kind: str, readout: str = "full", n_layers: int = 1) -> tuple[Params, 
     return params, config
 
 
-def rows_of_scoring(params: Params, config: ModelConfig, seed: int) -> jax.Array:
+@partial(jax.jit, static_argnames="config")
+def rows_of_scoring(params: Params, config: ModelConfig, key: jax.Array) -> jax.Array:
     """The lexicon of scoring's first draw: the row of each rank."""
     drawn = lexica.draw(
         config.lexicon.at_evaluation,
         params.lexicals,
-        key_at(seed, Stream.EVAL, 0, 0)[None],
+        key[None],
         jnp.arange(V)[None],
         rows=V,
         width=config.width,
@@ -56,20 +54,20 @@ def rows_of_scoring(params: Params, config: ModelConfig, seed: int) -> jax.Array
 
 
 @pytest.mark.parametrize(
-    ("kind", "readout", "n_layers"),
+    "model",
     [
-        ("gaussian", "full", 1),
-        ("gaussian", "seen", 2),
-        ("permuted", "seen", 1),
-        ("annealed", "full", 2),
+        model("gaussian"),
+        model("gaussian", "seen", n_layers=2, smeared=True),
+        model("permuted", "seen"),
+        model("annealed", smeared=True),
     ],
-    ids=lambda value: {1: "plain", 2: "two layers, smeared"}.get(value, value),
+    ids=["gaussian", "gaussian, seen, smeared", "permuted, seen", "annealed, smeared"],
 )
-def test_reading_a_text_step_by_step_gives_its_score(kind: str, readout: str, n_layers: int) -> None:
-    params, config = model(kind, readout, n_layers)
+def test_reading_a_text_step_by_step_gives_its_score(model: tuple[Params, ModelConfig]) -> None:
+    params, config = model
     rank_BT = lexica.first_occurrence(jnp.asarray(LONG_TEXT)[None])
-    table = rows_of_scoring(params, config, seed=3)
-    read_BT, logp_BT = sample_rows(params, config, table, rank_BT, jax.random.key(0), jnp.float32(1))
+    table = rows_of_scoring(params, config, key_at(3, Stream.EVAL, 0, 0))
+    read_BT, logp_BT = sample_rows(params, config, table, rank_BT, jax.random.key(0), jnp.float32(1), None)
     np.testing.assert_array_equal(read_BT, rank_BT)
     [score] = score_tokens(params, config, [LONG_TEXT], seed=3)
     assert score.std() > 0.3

@@ -1,6 +1,5 @@
 """A lexicon is drawn for each sequence from its own key, and each kind draws what it says."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -24,11 +23,7 @@ EVERY_SYMBOL = np.tile(np.arange(V, dtype=np.int32), (B, 1))
 KEYS = jax.random.split(jax.random.key(7), B)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 @partial(jax.jit, static_argnames="config")

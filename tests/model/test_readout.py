@@ -1,6 +1,5 @@
 """What comes out is a probability distribution over the next symbol, and knows no names for unseen ones."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -22,11 +21,7 @@ MANY = 400
 N_DISTINCT_BEFORE = np.array([len(set(TEXT[:t].tolist())) for t in range(T)])
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 def model(kind: str, kind_of_readout: str) -> ModelConfig:
@@ -133,7 +128,7 @@ def test_seen_and_unseen_share_the_mass_as_the_logits_say() -> None:
     unseen_BT = jnp.asarray([[0.3, 0.5, 0.7]])
     rank_BT, is_new_BT = jnp.asarray([[0, 1, 0]]), jnp.asarray([[True, True, False]])
     n_seen_BT = jnp.asarray([[0, 1, 2]])
-    logp_BT = readout.combine_seen(logits_BTR, unseen_BT, rank_BT, is_new_BT, n_seen_BT, vocab_size=10)
+    logp_BT = jax.jit(readout.combine_seen)(logits_BTR, unseen_BT, rank_BT, is_new_BT, n_seen_BT, 10)
     expected = [
         -np.log(10),
         0.5 - np.log(9) - np.log(np.exp(1.0) + np.exp(0.5)),

@@ -1,6 +1,5 @@
 """log p(x): the same for every renaming of x, whatever stands beside it, and a true mixture over draws."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -21,13 +20,6 @@ from lexinvariant.rng import Stream, key_at
 V = 9
 SMALL = ModelConfig(vocab_size=V, context=16, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=24)
 TEXT = np.array([4, 4, 1, 7, 4, 1, 0, 7, 4, 4, 2, 1, 7])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @cache
@@ -71,14 +63,15 @@ def test_texts_of_any_lengths_score_as_they_do_alone() -> None:
         np.testing.assert_array_equal(score_tokens(params, config, [text], draws=2)[0], score)
 
 
-def test_more_texts_than_a_batch_holds_all_get_their_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_texts_than_a_batch_holds_all_get_their_scores() -> None:
     params, config = model("permuted", "seen")
-    monkeypatch.setattr(scoring, "TOKENS_PER_BATCH", 2 * 16)
-    texts = [np.roll(TEXT, i) for i in range(5)]
-    scores = score_tokens(params, config, texts)
-    for text, score in zip(texts, scores, strict=True):
-        np.testing.assert_array_equal(score_tokens(params, config, [text])[0], score)
-    assert len({score.tobytes() for score in scores}) == 5
+    one_more_than_a_batch = scoring.TOKENS_PER_BATCH // 16 + 1
+    first, last = TEXT, TEXT[::-1]
+    scores = score_tokens(params, config, [*[first] * (one_more_than_a_batch - 1), last])
+    assert len(scores) == one_more_than_a_batch
+    assert len({score.tobytes() for score in scores[:-1]}) == 1
+    np.testing.assert_array_equal(scores[-1], score_tokens(params, config, [last])[0])
+    assert np.any(scores[-1] != scores[0])
 
 
 def test_the_padding_of_a_text_does_not_alter_its_score() -> None:

@@ -94,6 +94,13 @@ def test_hellinger_budget_holds_exactly(gap: float) -> None:
         assert weight[total > hellinger_budget(2, delta)].sum() <= delta
 
 
+def test_hellinger_budget_is_not_twice_too_large() -> None:
+    """Six symbols in a fixed order: the sum is certain, and more than half of the budget."""
+    language = FunctionLanguage(lambda prefix: np.eye(6)[len(prefix) % 6], 6)
+    total = exact(language, np.arange(6)).hellinger_T.sum()
+    assert 0.55 * hellinger_budget(6, 0.49) < total <= hellinger_budget(6, 0.49)
+
+
 def test_expected_error_holds_and_needs_its_constant() -> None:
     """A certain first symbol out of two: L1 = 1 at T = 1, bound sqrt(2 log 2) = 1.18; the paper's Pinsker
     gives 0.59.
@@ -174,15 +181,17 @@ def test_smoothing_costs_little_on_average(sigma: float) -> None:
 
 
 def test_smoothing_cost_needs_its_markov_term() -> None:
-    """4 sigma alone would be exceeded with more than the allowed probability: the rare prefix is likelier than that."""
+    """4 sigma alone is exceeded with more than the allowed probability: the rare prefix is likelier than that."""
     language, sigma, delta = rare_switch(0.02), 0.01, 0.005
-    over = 0.0
+    over = {"without": 0.0, "with": 0.0}
     for text in itertools.product(range(2), repeat=3):
         if _possible(language, text):
             plain, smooth = exact(language, np.array(text)), exact(Smoothed(language, sigma), np.array(text))
             change = l1(plain.known_TV, smooth.known_TV) + l1(plain.prob_TV, smooth.prob_TV)
-            over += np.exp(plain.known_logp_T.sum()) * (change.mean() > 4 * sigma)
-    assert over > delta
+            weight = np.exp(plain.known_logp_T.sum())
+            over["without"] += weight * (change.mean() > 4 * sigma)
+            over["with"] += weight * (change.mean() > smoothing_cost(3, sigma, delta))
+    assert over["with"] <= delta < over["without"]
 
 
 def test_the_repaired_constants_add_up() -> None:

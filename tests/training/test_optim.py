@@ -36,6 +36,13 @@ def optax_mixes_types() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_compiles() -> Iterator[None]:
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 def unstacked(tree: Params) -> dict[str, Any]:
     """The same arrays, every layer's on its own."""
     flat = {}
@@ -75,7 +82,9 @@ def start() -> Params:
 @pytest.fixture(scope="module")
 def gradients(start: Params) -> list[Params]:
     # The first is small and the next are large: Adafactor's clipping, which is relative to the past, has work.
-    return [random_like(start, seed=1 + i, scale=scale) for i, scale in enumerate([1e-3, 3.0, 0.1, 30.0, 1.0])]
+    return [
+        random_like(start, seed=1 + i, scale=scale) for i, scale in enumerate([1e-3, 3.0, 0.1, 30.0, 1.0])
+    ]
 
 
 def assert_same(stacked: Params, expected: dict[str, Any], start: Params) -> None:
@@ -122,9 +131,10 @@ def test_clip_norm_bounds_the_whole_gradient(start: Params, gradients: list[Para
     config = OptimizerConfig(name="adamw", rate=0.01, warmup_steps=0)
     norms = [float(optax.tree.norm(gradient)) for gradient in gradients]
     bound = sorted(norms)[2]
+    shares = [min(1.0, bound / norm) for norm in norms]
     clipped = [
-        jax.tree.map(lambda x, s=min(1.0, bound / norm): x * s, gradient)
-        for gradient, norm in zip(gradients, norms, strict=True)
+        jax.tree.map(lambda x, share=share: x * share, gradient)
+        for gradient, share in zip(gradients, shares, strict=True)
     ]
     result = walk(make_optimizer(replace(config, clip_norm=bound), STEPS), start, gradients)
     assert_same(result, unstacked(walk(make_optimizer(config, STEPS), start, clipped)), start)

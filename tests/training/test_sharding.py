@@ -22,7 +22,7 @@ STEPS = 4
 TINY = preset("tiny")
 CONFIG = replace(
     TINY,
-    model=replace(TINY.model, context=16, n_layers=2, width=16, n_heads=2, head_dim=8, hidden=32),
+    model=replace(TINY.model, context=16, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=32),
     optimizer=replace(TINY.optimizer, warmup_steps=1),
     run=RunConfig(),
     steps=STEPS,
@@ -97,7 +97,9 @@ def test_fsdp_splits_matrices_and_their_moments_along_the_width(
 @pytest.mark.slow
 def test_fsdp_leaves_a_fraction_of_the_state_on_each_device(trained: dict[str, Trained]) -> None:
     def on_first_device(trained: Trained) -> int:
-        return sum(math.prod(leaf.addressable_shards[0].data.shape) for leaf in jax.tree.leaves(trained.state))
+        return sum(
+            math.prod(leaf.addressable_shards[0].data.shape) for leaf in jax.tree.leaves(trained.state)
+        )
 
     assert on_first_device(trained["fsdp"]) < on_first_device(trained["one"]) / 4
     assert on_first_device(trained["data"]) == on_first_device(trained["one"])
@@ -118,9 +120,12 @@ def test_factored_moments_of_adafactor_are_on_every_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "fsdp", "shape"), [(0, 1, (8, 1)), (0, 2, (4, 2)), (2, 0, (2, 4)), (0, 0, (1, 8)), (2, 2, (2, 2))]
+    ("data", "fsdp", "shape"),
+    [(0, 1, (8, 1)), (0, 2, (4, 2)), (2, 0, (2, 4)), (0, 0, (1, 8)), (2, 2, (2, 2))],
 )
-def test_zero_takes_the_devices_that_the_other_axis_leaves(data: int, fsdp: int, shape: tuple[int, int]) -> None:
+def test_zero_takes_the_devices_that_the_other_axis_leaves(
+    data: int, fsdp: int, shape: tuple[int, int]
+) -> None:
     mesh = make_mesh(ShardingConfig(data=data, fsdp=fsdp))
     assert (mesh.shape["data"], mesh.shape["fsdp"]) == shape
 

@@ -98,7 +98,7 @@ def test_loss_is_the_mean_over_unmasked_tokens(
     params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]
 ) -> None:
     key_B = keys_for_rows(key_at(CONFIG.seed, Stream.LEXICON, 3), batch.row_B)
-    logp_BT = np.asarray(forward(params, MODEL, batch.tok_BT, key_B).logp_BT)
+    logp_BT = np.asarray(jax.jit(forward, static_argnums=1)(params, MODEL, batch.tok_BT, key_B).logp_BT)
     mask_BT = np.asarray(batch.mask_BT)
     assert float(means(whole[1])["loss"]) == pytest.approx(-logp_BT[mask_BT].mean(), rel=1e-5)
     tail = mask_BT & (np.arange(T) >= T - tail_length(T))
@@ -115,7 +115,9 @@ def test_masked_tokens_have_no_influence(
     np.testing.assert_allclose(sums, whole[1], rtol=1e-6)
 
 
-def test_unmasked_tokens_have_influence(params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]) -> None:
+def test_unmasked_tokens_have_influence(
+    params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]
+) -> None:
     other = batch._replace(tok_BT=batch.tok_BT.at[0, 6].set(batch.tok_BT[0, 5]))
     assert not np.array_equal(other.tok_BT, batch.tok_BT)
     _, sums = compiled_gradient(params, CONFIG, other, jnp.int32(3))

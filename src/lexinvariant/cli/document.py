@@ -7,7 +7,7 @@ import sys
 
 from lexinvariant.cli import main as command_line
 
-PAGES = (
+PAGES: tuple[list[str], ...] = (
     [],
     ["demo"],
     ["data", "prepare"],

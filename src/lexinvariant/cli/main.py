@@ -59,6 +59,11 @@ def main(argv: list[str] | None = None) -> int:
         # The reader has gone, as in `| head`; keep Python from complaining about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # A full disk, a folder where a file stands: nobody is helped by a traceback.
+        where = f" ({error.filename})" if error.filename else ""
+        print(f"lexinvariant: {error.strerror or error}{where}.", file=sys.stderr)
+        return 2
 
 
 def run(name: str, argv: list[str]) -> int:

@@ -56,11 +56,13 @@ def main(argv: list[str]) -> int:
     if arguments.standard:
         config = presets.as_standard(config)
 
+    from lexinvariant.report.curves import run_figure
     from lexinvariant.training.loop import train  # loads jax: not for --help
 
     outcome = train(config, arguments.out, name)
+    figure = run_figure(arguments.out)
     if outcome.finished:
-        print(f"Done: the model is in {outcome.model_folder}.")
+        print(f"Done: the model is in {outcome.model_folder}, its curves in {figure}.")
     else:
         print(f"Stopped and saved at step {outcome.step}: give the same command to go on.")
     return 0

@@ -70,7 +70,9 @@ class Model:
                 "shorten or simplify it."
             )
         others = self.vocab.decode(range(self.vocab.size)).translate(dict.fromkeys(map(ord, used)))
-        return (used + others)[: self.config.vocab_size]
+        # A model may have more symbols than its vocabulary has names: private characters name the rest.
+        spare = "".join(map(chr, range(0xE000, 0xE000 + self.config.vocab_size)))
+        return (used + others + spare)[: self.config.vocab_size]
 
     def _encode(self, text: str, alphabet: str | None) -> np.ndarray:
         if alphabet is None:

@@ -113,6 +113,7 @@ def sample_rows(
     return chosen[0].T, chosen[1].T
 
 
+@partial(jax.jit, static_argnames="config")
 def _lexicon_rows(params: Params, config: ModelConfig, key: jax.Array) -> jax.Array:
     """The table in the order of ranks (of symbols, for a standard LM): table_VD, or table_1VD if drawn."""
     symbols_1V = jnp.arange(config.vocab_size)[None]

@@ -1,4 +1,9 @@
-"""Hidden states to log-probabilities, through the same table that embedded the symbols."""
+"""Hidden states to log-probabilities, through the same table that embedded the symbols.
+
+`full` is the paper's softmax over rows. A symbol that has not occurred is given the next free row, so under one draw
+its probability is an unbiased estimate: unseen symbols sum to the right mass on average over draws. `seen` is
+normalised under every draw.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -45,9 +50,8 @@ def _seen_log_likelihood(
     n_distinct = min(config.vocab_size, h_BTD.shape[1])
     rank_BT = first_occurrence(lexicon.target_BT)
     is_new_BT = first_position(lexicon.target_BT) == jnp.arange(h_BTD.shape[1])
-    n_seen_BT = jnp.cumsum(is_new_BT, axis=1, dtype=jnp.int32) - is_new_BT.astype(
-        jnp.int32
-    )  # before the target, which is being predicted
+    new_BT = is_new_BT.astype(jnp.int32)
+    n_seen_BT = jnp.cumsum(new_BT, axis=1) - new_BT  # before the target, which is being predicted
 
     # The r-th distinct symbol's row stands where that symbol first occurs; a stable sort finds those places.
     place_BR = jnp.argsort(~is_new_BT, axis=1)[:, :n_distinct]

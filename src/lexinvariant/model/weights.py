@@ -77,7 +77,7 @@ def read_description(folder: Path) -> dict[str, Any]:
         raise UserError(f"{folder} holds no model (there is no config.json in it): {hint}.")
     try:
         description = json.loads(path.read_text())
-        known = description["format"] <= FORMAT
+        known = description["format"] <= FORMAT and description["model"] is not None
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is not a model's description: export the model again.") from error
     if not known:

@@ -53,7 +53,7 @@ REFRESH = 8
 """A population of copies has even weights and no diversity: it is moved every so many symbols all the
 same.
 """
-ANNEAL_AT = (8, 11, 15, 20, 26, 34, 45, 60, 80, 125, 200, 320)
+ANNEAL_AT = (8, 12, 17, 24, 34, 48, 68, 110, 180)
 """Text lengths at which a fresh population is annealed: dense where most of the key is being learnt."""
 
 
@@ -66,7 +66,7 @@ class ParticleTrace(Trace):
     log_evidence_T: Floats
     """Estimate of log p'(y_1..t)."""
     log_evidence_error_T: Floats
-    """Its standard error from the spread of the islands; 0 while every key is kept."""
+    """Its standard error from the spread of the islands, with islands - 1 degrees of freedom; 0 if none was lost."""
     prob_error_TV: Floats
     """Standard error of p'(. | y_<t), likewise."""
     ess_T: Floats

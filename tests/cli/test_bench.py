@@ -1,0 +1,42 @@
+"""`lexinvariant bench train` measures what it names."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import pytest
+
+from lexinvariant.cli.main import main
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compiles() -> Iterator[None]:
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.mark.slow
+def test_the_numbers_of_every_row_are_written_and_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "bench.json"
+    command = ["bench", "train", "--preset", "tiny", "--repeats", "1", "--no-torch", "--out", str(out)]
+    assert main([*command, "--batch-size", "8", "--n-layers", "1"]) == 0
+    shown = capsys.readouterr().out
+    result = json.loads(out.read_text())
+    assert [row["what"] for row in result["rows"]] == ["lexinvariant (permuted)", "the same, learned lexicon"]
+    assert (result["preset"], result["batch_size"], result["context"]) == ("tiny", 8, 96)
+    assert result["ceiling_tflops"] > 0
+    for row in result["rows"]:
+        assert row["ms_min"] <= row["ms"] <= row["ms_max"]
+        assert row["tflops"] == pytest.approx(result["flop_per_step"] / row["ms"] / 1e9)
+        assert row["tokens_per_second"] == pytest.approx(8 * 96 / row["ms"] * 1e3)
+        assert row["what"] in shown
+    assert f"Wrote {out}." in shown.replace("\n", "")
+
+
+def test_an_unknown_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "train", "--preset", "tinny"]) == 2
+    assert "did you mean 'tiny'?" in capsys.readouterr().err

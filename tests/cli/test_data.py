@@ -1,0 +1,114 @@
+"""`lexinvariant data`: from a folder of texts to a checked corpus, and the ways in which it fails."""
+
+from pathlib import Path
+
+import pytest
+
+from lexinvariant.cli.main import main
+from lexinvariant.text import Corpus
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for i in range(20):
+        (folder / f"{i}.txt").write_text(f"This is text number {i}.\n" * 50)
+    return folder
+
+
+@pytest.fixture
+def corpus(texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    folder = tmp_path / "corpus"
+    assert main(["data", "prepare", str(texts), str(folder), "--valid-fraction", "0.2"]) == 0
+    assert f"Wrote {folder}: train " in capsys.readouterr().out
+    return folder
+
+
+def test_a_prepared_folder_holds_every_character(corpus: Path, texts: Path) -> None:
+    manifest = Corpus.open(corpus).manifest
+    characters = sum(len(path.read_text()) for path in texts.iterdir())
+    assert sum(manifest.tokens(split) for split in ("train", "valid", "test")) == characters
+    assert min(manifest.documents(split) for split in ("train", "valid", "test")) >= 1
+
+
+def test_a_whole_corpus_passes_the_check(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "check", str(corpus)]) == 0
+    assert capsys.readouterr().out.startswith(f"{corpus} is whole: train ")
+
+
+def test_one_changed_bit_is_found(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shard = next(corpus.glob("train-*.tokens"))
+    data = bytearray(shard.read_bytes())
+    data[100] ^= 1
+    shard.write_bytes(data)
+    assert main(["data", "check", str(corpus)]) == 2
+    error = capsys.readouterr().err
+    assert f"{shard} is corrupt, its hash does not match the manifest" in error
+    assert error.count("\n") == 1
+
+
+def test_a_shortened_and_a_missing_shard_are_found(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shard = next(corpus.glob("train-*.tokens"))
+    shard.write_bytes(shard.read_bytes()[:-1])
+    assert main(["data", "check", str(corpus)]) == 2
+    assert "is corrupt" in capsys.readouterr().err
+    shard.unlink()
+    assert main(["data", "check", str(corpus)]) == 2
+    assert f"{shard} is missing" in capsys.readouterr().err
+
+
+def test_what_is_no_corpus_does_not_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "check", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere" in capsys.readouterr().err
+    assert main(["data", "check", str(tmp_path)]) == 2
+    assert "is not a prepared corpus" in capsys.readouterr().err
+
+
+def test_a_missing_source(texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "corpus"
+    assert main(["data", "prepare", str(texts / "0.tx"), str(out)]) == 2
+    error = capsys.readouterr().err
+    assert "0.txt" in error
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+def test_an_empty_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty.txt").write_text("")
+    assert main(["data", "prepare", str(tmp_path / "empty.txt"), str(tmp_path / "corpus")]) == 2
+    assert capsys.readouterr().err.startswith("lexinvariant: ")
+    assert not (tmp_path / "corpus").exists()
+
+
+def test_one_path_is_not_enough(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "prepare", str(texts)]) == 2
+    assert "Give at least one source and the folder to write" in capsys.readouterr().err
+
+
+def test_a_corpus_is_replaced_only_when_asked(
+    corpus: Path, texts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Corpus.open(corpus).fingerprint
+    (texts / "new.txt").write_text("something new\n" * 50)
+    assert main(["data", "prepare", str(texts), str(corpus)]) == 2
+    assert "holds a prepared corpus already" in capsys.readouterr().err
+    assert Corpus.open(corpus).fingerprint == before
+    assert main(["data", "prepare", str(texts), str(corpus), "--overwrite"]) == 0
+    assert Corpus.open(corpus).fingerprint != before
+
+
+def test_held_out_sources_can_be_named(texts: Path, tmp_path: Path) -> None:
+    (tmp_path / "held.txt").write_text("held out\n" * 10)
+    out = tmp_path / "corpus"
+    command = ["data", "prepare", str(texts), str(out), "--valid", str(tmp_path / "held.txt")]
+    assert main([*command, "--test-fraction", "0"]) == 0
+    corpus = Corpus.open(out)
+    assert corpus.manifest.tokens("valid") == 90
+    assert corpus.manifest.tokens("test") == 0
+
+
+def test_dropped_characters_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mixed.txt").write_text("latin " * 100 + "漢字")
+    assert main(["data", "prepare", str(tmp_path / "mixed.txt"), str(tmp_path / "corpus")]) == 0
+    assert "2 characters had no place in the vocabulary and were dropped" in capsys.readouterr().out

@@ -1,0 +1,113 @@
+"""The command line as a whole: it lists, it suggests, and it never shows a traceback."""
+
+import errno
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+import lexinvariant
+from lexinvariant.cli import main as command_line
+from lexinvariant.cli.main import COMMANDS, main
+
+
+@pytest.mark.parametrize("argv", [[], ["--help"], ["-h"], ["help"]])
+def test_without_a_command_all_commands_are_listed(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    for name, what in COMMANDS.items():
+        assert f"  {name} " in out
+        assert what in out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"lexinvariant {lexinvariant.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "name", sorted({"train", "export", "score", "generate", "data", "tokenizer", "bench"})
+)
+def test_every_command_tells_its_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status = main([name, "--help"])
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 0
+    assert f"lexinvariant {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("trian", "train"), ("scroe", "score"), ("exprot", "export")])
+def test_an_unknown_command_is_answered_with_the_likely_one(
+    wrong: str, right: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([wrong]) == 2
+    captured = capsys.readouterr()
+    assert (
+        captured.err == f"lexinvariant: There is no command {wrong!r}: did you mean `lexinvariant {right}`?\n"
+    )
+    assert captured.out == ""
+
+
+def test_an_unknown_option_is_answered_with_the_likely_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "tiny", "--model.n-headz", "3"])
+    assert ended.value.code == 2
+    assert "--model.n-heads" in capsys.readouterr().err
+
+
+def raise_in_data(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
+    def fail(argv: list[str]) -> int:
+        raise error
+
+    monkeypatch.setattr(importlib.import_module("lexinvariant.cli.data"), "main", fail)
+    return main(["data"])
+
+
+def test_an_interrupt_ends_quietly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raise_in_data(monkeypatch, KeyboardInterrupt()) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_what_the_system_refuses_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raise_in_data(monkeypatch, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/full/file")) == 2
+    assert capsys.readouterr().err == "lexinvariant: No space left on device (/full/file).\n"
+
+
+def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ZeroDivisionError):
+        raise_in_data(monkeypatch, ZeroDivisionError())
+
+
+def test_the_module_runs_and_passes_its_status_on() -> None:
+    command = [sys.executable, "-m", "lexinvariant"]
+    listed = subprocess.run(command, capture_output=True, check=False, text=True, timeout=120)
+    assert (listed.returncode, listed.stdout, listed.stderr) == (0, command_line.usage(), "")
+    wrong = subprocess.run(
+        [*command, "train", "tinny"], capture_output=True, check=False, text=True, timeout=120
+    )
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr == "lexinvariant: There is no preset 'tinny': did you mean 'tiny'?\n"
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    done = subprocess.run(
+        f"set -o pipefail; {sys.executable} -m lexinvariant --help | head -n 1",
+        shell=True,
+        check=False,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout == "usage: lexinvariant COMMAND [options]\n"

@@ -1,0 +1,274 @@
+"""Models on disk: exact in float32, close in fewer bits, and never half-read."""
+
+import json
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.errors import UserError
+from lexinvariant.model.params import Params, count, flatten_named, is_spec, specs
+from lexinvariant.model.weights import find_model, load_model, read_description, save_model
+from lexinvariant.text import CharVocab, LetterVocab, Vocab, train_tokenizer
+
+CONFIG = ModelConfig(
+    vocab_size=128,
+    context=16,
+    n_layers=2,
+    width=16,
+    n_heads=2,
+    head_dim=8,
+    hidden=256,
+    lexicon=LexiconConfig(kind="annealed", anneal_share=0.1),
+    readout="seen",
+    smeared_keys=True,
+    decipher_head=True,
+    decipher_hidden=32,
+)
+
+
+def random_params(config: ModelConfig) -> Params:
+    rng = np.random.default_rng(0)
+    return jax.tree.map(
+        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
+    )
+
+
+PARAMS = random_params(CONFIG)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_model(tmp_path / "model", CONFIG, PARAMS, CharVocab(), notes={"step": 7})
+    return tmp_path / "model"
+
+
+@pytest.fixture(scope="module")
+def trained_vocab(tmp_path_factory: pytest.TempPathFactory) -> Vocab:
+    place = tmp_path_factory.mktemp("tokenizer")
+    (place / "text.txt").write_text("the cat and the hat and the café sat there " * 20)
+    return train_tokenizer([str(place / "text.txt")], place / "tokenizer.json", size=270)
+
+
+def assert_one_sentence(error: pytest.ExceptionInfo[UserError], *parts: str) -> None:
+    message = str(error.value)
+    assert "\n" not in message
+    assert len(message) < 250
+    for part in parts:
+        assert part in message
+
+
+@pytest.mark.parametrize("name", ["characters", "letters", "tokenizer"])
+def test_float32_comes_back_bit_for_bit_with_its_vocabulary(
+    name: str, tmp_path: Path, trained_vocab: Vocab
+) -> None:
+    vocab = {"characters": CharVocab(), "letters": LetterVocab(12), "tokenizer": trained_vocab}[name]
+    config = replace(CONFIG, vocab_size=vocab.size)
+    params = random_params(config)
+    save_model(tmp_path, config, params, vocab)
+    loaded_config, loaded, loaded_vocab = load_model(tmp_path)
+    assert loaded_config == config
+    jax.tree.map(np.testing.assert_array_equal, loaded, params)
+    assert (loaded_vocab.name, loaded_vocab.size) == (vocab.name, vocab.size)
+    text = "the cat abba"
+    np.testing.assert_array_equal(loaded_vocab.encode(text), vocab.encode(text))
+    assert loaded_vocab.decode(loaded_vocab.encode(text)) == vocab.decode(vocab.encode(text))
+
+
+def test_a_model_without_the_optional_parameters_comes_back_without_them(tmp_path: Path) -> None:
+    config = ModelConfig(vocab_size=12, context=8, n_layers=1, width=4, n_heads=1, head_dim=4, hidden=4)
+    save_model(tmp_path, config, random_params(config), LetterVocab(12))
+    loaded_config, loaded, _ = load_model(tmp_path)
+    assert loaded_config == config
+    jax.tree.map(np.testing.assert_array_equal, loaded, random_params(config))
+    assert loaded.lexicals.table_VD is None
+
+
+def test_notes_are_kept(folder: Path) -> None:
+    assert read_description(folder)["notes"] == {"step": 7}
+
+
+def matrices_and_others(params: Params) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    named = {name: np.asarray(value) for name, value in flatten_named(params)}
+    rank = {name: value.ndim - name.startswith("layers.") for name, value in named.items()}
+    return {n: x for n, x in named.items() if rank[n] == 2}, {n: x for n, x in named.items() if rank[n] < 2}
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_fewer_bits_round_matrices_within_bounds_and_leave_vectors_alone(
+    precision: str, tmp_path: Path
+) -> None:
+    save_model(tmp_path, CONFIG, PARAMS, CharVocab(), precision=precision)
+    _, loaded, _ = load_model(tmp_path)
+    assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(loaded))
+    (matrices, others), (loaded_matrices, loaded_others) = map(matrices_and_others, (PARAMS, loaded))
+    assert len(matrices) == 10
+    for name, value in others.items():
+        np.testing.assert_array_equal(loaded_others[name], value, err_msg=name)
+    for name, value in matrices.items():
+        error = np.abs(loaded_matrices[name] - value)
+        assert error.max() > 0, name
+        if precision == "bfloat16":
+            assert np.all(error <= 2**-8 * np.abs(value)), name
+        else:
+            half_a_step = np.abs(value).max(axis=-2, keepdims=True) / 127 / 2
+            assert np.all(error <= 1.001 * half_a_step), name
+
+
+def test_an_int8_column_of_zeros_comes_back_as_zeros(tmp_path: Path) -> None:
+    layers = replace(PARAMS.layers, up_DF=PARAMS.layers.up_DF.at[:, :, 3].set(0.0))
+    save_model(tmp_path, CONFIG, replace(PARAMS, layers=layers), CharVocab(), precision="int8")
+    np.testing.assert_array_equal(load_model(tmp_path)[1].layers.up_DF[:, :, 3], 0.0)
+
+
+def test_files_are_as_small_as_their_precision(tmp_path: Path) -> None:
+    size = {}
+    for precision in ("float32", "bfloat16", "int8"):
+        save_model(tmp_path / precision, CONFIG, PARAMS, CharVocab(), precision=precision)
+        size[precision] = (tmp_path / precision / "model.safetensors").stat().st_size
+        assert sorted(path.name for path in (tmp_path / precision).iterdir()) == [
+            "config.json",
+            "model.safetensors",
+            "vocab.json",
+        ]
+    assert 4 * count(CONFIG) < size["float32"] < 4 * count(CONFIG) + 4000
+    assert size["bfloat16"] < 0.6 * size["float32"]
+    assert size["int8"] < 0.45 * size["float32"]
+
+
+def truncate(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1000])
+
+
+def cut_to_a_stub(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"abc")
+
+
+def corrupt_header(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:8] + b"\x00\xff" * 50 + path.read_bytes()[108:])
+
+
+def remove_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+@pytest.mark.parametrize("damage", [truncate, cut_to_a_stub, corrupt_header, remove_weights])
+def test_damaged_weights_are_told_in_a_sentence(folder: Path, damage: Callable[[Path], None]) -> None:
+    damage(folder)
+    with pytest.raises(UserError) as error:
+        load_model(folder)
+    assert_one_sentence(error, "model.safetensors", "missing or damaged", "export the model again")
+
+
+def edit_description(folder: Path, **changes: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_weights_of_another_shape_than_the_configuration_are_refused(folder: Path) -> None:
+    model = read_description(folder)["model"]
+    edit_description(folder, model={**model, "hidden": 128})
+    with pytest.raises(UserError) as error:
+        load_model(folder)
+    assert_one_sentence(error, "does not fit its config.json", "layers.up_DF")
+
+
+def test_a_newer_format_is_told_apart(folder: Path) -> None:
+    edit_description(folder, format=2)
+    with pytest.raises(UserError) as error:
+        load_model(folder)
+    assert_one_sentence(error, "newer lexinvariant", "update")
+
+
+def test_a_field_of_another_version_is_told(folder: Path) -> None:
+    edit_description(folder, model={**read_description(folder)["model"], "gates": 3})
+    with pytest.raises(UserError) as error:
+        load_model(folder)
+    assert_one_sentence(error, "gates", "install the version")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"model": {}}', '{"format": "x"}', '{"format": 1}'])
+def test_a_configuration_that_is_none_is_told(folder: Path, text: str) -> None:
+    (folder / "config.json").write_text(text)
+    with pytest.raises(UserError) as error:
+        load_model(folder)
+    assert_one_sentence(error, "config.json", "export the model again")
+
+
+def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as error:
+        load_model(tmp_path)
+    assert_one_sentence(error, str(tmp_path), "no config.json", "lexinvariant export")
+
+
+def test_the_folder_of_a_run_gets_the_command_that_makes_a_model_of_it(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(UserError) as error:
+        load_model(tmp_path)
+    assert_one_sentence(error, f"`lexinvariant export {tmp_path} OUT`")
+
+
+def test_a_missing_vocabulary_is_told(folder: Path) -> None:
+    (folder / "vocab.json").unlink()
+    with pytest.raises(UserError) as error:
+        load_model(folder)
+    assert_one_sentence(error, "tokenizer.json")
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError) as error:
+        save_model(tmp_path / "file", CONFIG, PARAMS, CharVocab())
+    assert_one_sentence(error, "could not be written", "choose another folder")
+
+
+def test_an_existing_folder_is_the_model(folder: Path) -> None:
+    assert find_model(folder) == folder
+    assert find_model(str(folder)) == folder
+
+
+@pytest.mark.parametrize("place", ["./nowhere", "/nowhere/at/all", "nowhere", "a/b/c"])
+def test_a_path_that_does_not_exist_is_not_looked_for_on_the_hub(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(UserError) as error:
+        find_model(place)
+    assert_one_sentence(error, f"no folder {place}", "OWNER/NAME")
+
+
+def test_a_hub_name_without_the_hub_library_tells_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(UserError) as error:
+        find_model("someone/some-model")
+    assert_one_sentence(error, "someone/some-model", "pip install 'lexinvariant[hub]'")
+
+
+def hub_that(answer: Callable[..., str]) -> types.ModuleType:
+    library = types.ModuleType("huggingface_hub")
+    library.snapshot_download = answer  # type: ignore[attr-defined]
+    return library
+
+
+def test_a_hub_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **options: object) -> str:
+        raise ConnectionError("a long story\nover two lines")
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub_that(fail))
+    with pytest.raises(UserError) as error:
+        find_model("someone/some-model")
+    assert_one_sentence(error, "someone/some-model", "ConnectionError", "check the name and the network")
+
+
+def test_a_model_on_the_hub_is_where_the_hub_put_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub_that(lambda name, **options: str(folder)))
+    assert load_model(find_model("someone/some-model"))[0] == CONFIG

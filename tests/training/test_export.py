@@ -1,0 +1,111 @@
+"""From a run to a model on its own."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from lexinvariant.cli.main import main
+from lexinvariant.config import RunConfig, ShardingConfig
+from lexinvariant.errors import UserError
+from lexinvariant.model.api import load
+from lexinvariant.presets import preset
+from lexinvariant.training.export import export
+from lexinvariant.training.loop import train
+
+TEXT = "abacabadabacaba"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A run on eight devices that keeps its checkpoints of steps 1 to 4, all evaluated."""
+    tiny = preset("tiny")
+    config = replace(
+        tiny,
+        model=replace(tiny.model, context=16, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=32),
+        optimizer=replace(tiny.optimizer, rate=0.05, warmup_steps=0),
+        sharding=ShardingConfig(data=2, fsdp=4),
+        run=RunConfig(eval_every=1, eval_sequences=8, save_every=1, keep_last=4, tensorboard=False),
+        steps=4,
+        batch_size=8,
+    )
+    jax.config.update("jax_disable_most_optimizations", True)
+    folder = tmp_path_factory.mktemp("export") / "run"
+    assert train(config, folder).finished
+    yield folder
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+def metrics(run: Path) -> dict[int, float]:
+    records = [json.loads(path.read_text()) for path in (run / "checkpoints").glob("*/record.json")]
+    return {record["step"]: record["metric"] for record in records}
+
+
+def test_the_newest_checkpoint_is_the_runs_own_model(run: Path, tmp_path: Path) -> None:
+    assert export(run, tmp_path) == 4
+    for name in ("model.safetensors", "config.json", "vocab.json"):
+        assert (tmp_path / name).read_bytes() == (run / "model" / name).read_bytes()
+    [ours], [theirs] = load(tmp_path).score(TEXT, draws=2), load(run / "model").score(TEXT, draws=2)
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_lower_precision_is_smaller_and_scores_nearly_the_same(run: Path, tmp_path: Path) -> None:
+    sizes, scores = {}, {}
+    for precision in ("float32", "bfloat16", "int8"):
+        export(run, tmp_path / precision, precision=precision)
+        sizes[precision] = (tmp_path / precision / "model.safetensors").stat().st_size
+        [scores[precision]] = load(tmp_path / precision).score(TEXT)
+    assert sizes["int8"] < sizes["bfloat16"] < sizes["float32"]
+    for precision in ("bfloat16", "int8"):
+        assert not np.array_equal(scores[precision], scores["float32"])
+        np.testing.assert_allclose(scores[precision], scores["float32"], atol=0.2)
+
+
+def test_any_step_can_be_exported(run: Path, tmp_path: Path) -> None:
+    found = {step: export(run, tmp_path / str(step), step=step) for step in (1, 2, 3)}
+    assert found == {1: 1, 2: 2, 3: 3}
+    scores = [load(tmp_path / str(step)).score(TEXT)[0].sum() for step in found]
+    assert len(set(scores)) == 3
+    assert json.loads((tmp_path / "2" / "config.json").read_text())["notes"]["step"] == 2
+
+
+def test_the_best_step_is_the_one_with_the_lowest_held_out_loss(run: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    losses = metrics(copy)
+    best = min(losses, key=lambda step: losses[step])
+    assert export(copy, tmp_path / "best", step=-1) == best
+    shutil.rmtree(copy / "checkpoints" / f"step_{best:09d}")
+    del losses[best]
+    assert export(copy, tmp_path / "next", step=-1) == min(losses, key=lambda step: losses[step])
+
+
+@pytest.mark.parametrize("which", ["last", "best", "3"])
+def test_the_command_tells_the_step_it_wrote(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], which: str
+) -> None:
+    losses = metrics(run)
+    step = {"last": 4, "best": min(losses, key=lambda step: losses[step]), "3": 3}[which]
+    out = tmp_path / "model"
+    assert main(["export", str(run), str(out), "--step", which, "--precision", "bfloat16"]) == 0
+    assert capsys.readouterr().out == f"Wrote the model of step {step} to {out}.\n"
+    assert json.loads((out / "config.json").read_text())["precision"] == "bfloat16"
+
+
+def test_a_step_that_is_not_there_is_an_error(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="step 9"):
+        export(run, tmp_path / "model", step=9)
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_is_not_a_run_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(tmp_path), str(tmp_path / "model")]) == 2
+    assert "is not the folder of a run" in capsys.readouterr().err
+    (tmp_path / "checkpoints").mkdir()
+    assert main(["export", str(tmp_path), str(tmp_path / "model")]) == 2
+    assert "There is no readable checkpoint" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()

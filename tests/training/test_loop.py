@@ -1,0 +1,338 @@
+"""A run may be stopped, killed and damaged, and ends as if nothing had happened; or it says what is wrong."""
+
+import json
+import os
+import random
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+from jax.experimental.compilation_cache import compilation_cache
+
+from lexinvariant.cli.main import main
+from lexinvariant.text import prepare
+from lexinvariant.training.metrics import MetricsLog, read_metrics
+
+TOY = shlex.split(
+    "train tiny --model.context 16 --model.width 16 --model.n-heads 2 --model.head-dim 8 --model.hidden 32 "
+    "--model.n-layers 1 --model.lexicon.kind gaussian --model.readout full --model.no-smeared-keys "
+    "--batch-size 8 --sharding.data 1 --run.eval-sequences 8 --run.log-every 1"
+)
+SHORT = [*TOY, "--steps", "6", "--run.save-every", "2", "--run.eval-every", "3"]
+LONG = [*TOY, "--steps", "60", "--run.save-every", "5", "--run.eval-every", "20"]
+GO_ON = "give the same command to go on"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Compile quickly, and each program once for all runs of this file, in this process and in others."""
+    folder = tmp_path_factory.mktemp("compiled")
+    before = {name: jax.config.values[name] for name in _settings(folder)}
+    for name, value in _settings(folder).items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    yield folder
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+
+
+def _settings(cache: Path) -> dict[str, object]:
+    return {
+        "jax_disable_most_optimizations": True,
+        "jax_compilation_cache_dir": str(cache),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+
+
+def train(folder: Path, *options: str, command: list[str] = SHORT) -> int:
+    return main([*command, "--out", str(folder), *options])
+
+
+def model(folder: Path) -> bytes:
+    return (folder / "model" / "model.safetensors").read_bytes()
+
+
+def checkpoints(folder: Path) -> list[int]:
+    return sorted(int(path.name[-9:]) for path in (folder / "checkpoints").glob("step_*"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing happened to."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    assert train(folder) == 0
+    return folder
+
+
+@pytest.fixture
+def copy(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+class TestWholeRun:
+    def test_leaves_its_settings_metrics_checkpoints_and_model(self, whole: Path) -> None:
+        assert json.loads((whole / "config.json").read_text())["model"]["width"] == 16
+        assert {path.name for path in (whole / "model").iterdir()} == {
+            "config.json",
+            "model.safetensors",
+            "vocab.json",
+        }
+        assert 6 in checkpoints(whole)
+        rows = read_metrics(whole / "metrics.jsonl")
+        assert [row["step"] for row in rows if row["kind"] == "train"] == [1, 2, 3, 4, 5, 6]
+        assert [row["step"] for row in rows if row["kind"] == "valid"] == [3, 6]
+        assert len(rows[-1]["loss_by_position"]) == 16
+
+    def test_notes_in_the_model_tell_where_it_comes_from(self, whole: Path) -> None:
+        notes = json.loads((whole / "model" / "config.json").read_text())["notes"]
+        assert notes["step"] == 6
+        assert notes["config"]["optimizer"]["name"] == "adamw"
+
+    def test_called_again_does_nothing_and_says_so(
+        self, copy: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before = contents(copy)
+        assert train(copy) == 0
+        captured = capsys.readouterr()
+        assert "finished already" in captured.err
+        assert f"the model is in {copy}/model" in captured.out
+        assert contents(copy) == before
+
+    def test_called_again_writes_a_model_that_a_kill_prevented(self, copy: Path) -> None:
+        expected = model(copy)
+        shutil.rmtree(copy / "model")
+        assert train(copy) == 0
+        assert model(copy) == expected
+
+
+class TestInPieces:
+    def test_ends_as_the_whole_run_does(
+        self, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for step in range(1, 6):
+            assert train(tmp_path, "--run.stop-after-minutes", "1e-9") == 0
+            captured = capsys.readouterr()
+            assert f"Stopped and saved at step {step}: {GO_ON}." in captured.out
+            assert checkpoints(tmp_path)[-1] == step
+            if step > 1:
+                assert f"going on from step {step - 1}" in captured.err
+        assert train(tmp_path) == 0
+        assert model(tmp_path) == model(whole)
+        pieces, one = (read_metrics(folder / "metrics.jsonl") for folder in (tmp_path, whole))
+        assert [(row["step"], row["kind"], row["loss"]) for row in pieces] == [
+            (row["step"], row["kind"], row["loss"]) for row in one
+        ]
+
+    def test_a_step_that_was_not_evaluated_does_not_inherit_an_older_loss(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write = MetricsLog.write
+
+        def write_and_stop(self: MetricsLog, step: int, kind: str, metrics: dict[str, Any]) -> None:
+            write(self, step, kind, metrics)
+            if step == 4:  # its evaluation was at step 3
+                os.kill(os.getpid(), signal.SIGINT)
+
+        monkeypatch.setattr(MetricsLog, "write", write_and_stop)
+        assert train(tmp_path, "--run.save-every", "3") == 0
+        records = {
+            step: json.loads((tmp_path / f"checkpoints/step_{step:09d}/record.json").read_text())
+            for step in checkpoints(tmp_path)
+        }
+        assert list(records) in ([3, 4], [3, 5])
+        assert records.pop(3)["metric"] > 0
+        assert [record["metric"] for record in records.values()] == [None]
+
+
+class TestOtherRunInTheSameFolder:
+    @pytest.mark.parametrize(
+        ("option", "value", "named"),
+        [
+            ("--seed", "1", "seed"),
+            ("--optimizer.rate", "0.5", "optimizer.rate"),
+            ("--model.norm-eps", "0.1", "model.norm_eps"),
+            ("--steps", "7", "steps"),
+            ("--model.hidden", "48", "hidden|another model"),
+        ],
+    )
+    def test_other_settings_are_refused_and_nothing_is_lost(
+        self, copy: Path, capsys: pytest.CaptureFixture[str], option: str, value: str, named: str
+    ) -> None:
+        before = contents(copy)
+        assert train(copy, option, value) == 2
+        error = capsys.readouterr().err
+        assert any(name in error for name in named.split("|"))
+        assert str(copy) in error
+        assert error.count("\n") == 1
+        assert contents(copy) == before
+
+    def test_other_data_are_refused_and_nothing_is_lost(
+        self, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "text.txt").write_text("abcdefghijkl\n" * 500)
+        prepare([str(tmp_path / "text.txt")], tmp_path / "corpus", vocab="letters12", progress=False)
+        before = contents(copy)
+        assert train(copy, "--data", str(tmp_path / "corpus")) == 2
+        assert "was trained on other data" in capsys.readouterr().err
+        assert contents(copy) == before
+
+    def test_how_often_it_saves_may_change(self, copy: Path) -> None:
+        assert train(copy, "--run.save-every", "3", "--run.log-every", "2") == 0
+
+
+class TestDamage:
+    def test_corrupt_newest_checkpoint_costs_time_and_no_result(self, copy: Path) -> None:
+        expected = model(copy)
+        shutil.rmtree(copy / "model")
+        newest = copy / "checkpoints" / f"step_{checkpoints(copy)[-1]:09d}"
+        largest = max((path for path in newest.rglob("*") if path.is_file()), key=lambda p: p.stat().st_size)
+        data = bytearray(largest.read_bytes())
+        data[len(data) // 2] ^= 1
+        largest.write_bytes(data)
+        with pytest.warns(UserWarning, match="Checkpoint 6 .* is damaged .*: using 4 instead"):
+            assert train(copy) == 0
+        assert model(copy) == expected
+        assert [row["step"] for row in read_metrics(copy / "metrics.jsonl") if row["kind"] == "train"] == [
+            1,
+            2,
+            3,
+            4,
+            5,
+            6,
+        ]
+
+
+class TestRunsThatCannotBe:
+    def test_a_loss_that_is_not_a_number(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert train(tmp_path, "--optimizer.rate", "1e38", "--optimizer.warmup-steps", "0") == 2
+        error = capsys.readouterr().err
+        assert "The loss is not a number at step" in error
+        assert "--optimizer.rate" in error
+        assert not (tmp_path / "model").exists()
+
+    def test_no_data(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["train", "char-tiny", "--out", str(tmp_path / "run")]) == 2
+        assert "No data was given: pass --data DIR" in capsys.readouterr().err
+        assert not (tmp_path / "run").exists()
+
+    def test_data_that_are_not_there(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert train(tmp_path / "run", "--data", str(tmp_path / "nowhere")) == 2
+        assert "nowhere" in capsys.readouterr().err
+
+    def test_a_vocabulary_larger_than_the_models(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert train(tmp_path, "--model.vocab-size", "5") == 2
+        assert (
+            "a vocabulary of 12 and the model one of 5: set --model.vocab-size 12" in capsys.readouterr().err
+        )
+
+    def test_an_out_that_is_a_file(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "run").write_text("mine")
+        assert train(tmp_path / "run") == 2
+        assert str(tmp_path / "run") in capsys.readouterr().err
+        assert (tmp_path / "run").read_text() == "mine"
+
+
+def environment(cache: Path) -> dict[str, str]:
+    """For other processes: one device, and this file's compiled programs."""
+    settings = {name.upper(): str(value) for name, value in _settings(cache).items()}
+    return {**os.environ, **settings, "XLA_FLAGS": ""}
+
+
+class Process:
+    """`python -m lexinvariant train ...` in a process of its own."""
+
+    def __init__(self, folder: Path, cache: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._before = checkpoints(folder)
+        self._log = folder.with_suffix(".log").open("w+")
+        command = [sys.executable, "-m", "lexinvariant", *LONG, "--out", str(folder)]
+        self._process = subprocess.Popen(
+            command, env=environment(cache), stdout=self._log, stderr=subprocess.STDOUT
+        )
+
+    def wait_for_checkpoint(self) -> None:
+        """Until the process has written one of its own, or has ended."""
+        while self._process.poll() is None and checkpoints(self.folder)[-1:] <= self._before[-1:]:
+            time.sleep(0.01)
+
+    def send(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def end(self) -> tuple[int, str]:
+        code = self._process.wait(timeout=300)
+        self._log.seek(0)
+        text = self._log.read()
+        self._log.close()
+        return code, text
+
+
+@pytest.fixture(scope="module")
+def never_killed(tmp_path_factory: pytest.TempPathFactory, compiled: Path) -> Path:
+    folder = tmp_path_factory.mktemp("never_killed") / "run"
+    code, text = Process(folder, compiled).end()
+    assert code == 0, text
+    return folder
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_moments_ends_with_the_same_parameters(
+    never_killed: Path, tmp_path: Path, compiled: Path
+) -> None:
+    folder, moments = tmp_path / "run", random.Random(0)
+    kills = 0
+    for _ in range(3):
+        process = Process(folder, compiled)
+        process.wait_for_checkpoint()
+        time.sleep(moments.uniform(0, 0.3))
+        process.send(signal.SIGKILL)
+        code, text = process.end()
+        assert code in (0, -signal.SIGKILL), text
+        kills += code != 0
+    assert kills >= 2
+    code, text = Process(folder, compiled).end()
+    assert code == 0, text
+    assert model(folder) == model(never_killed)
+    losses, expected = (
+        {(row["step"], row["kind"]): row["loss"] for row in read_metrics(run / "metrics.jsonl")}
+        for run in (folder, never_killed)
+    )
+    assert losses == expected
+
+
+@pytest.mark.slow
+def test_a_run_asked_to_stop_saves_and_goes_on_later(
+    never_killed: Path, tmp_path: Path, compiled: Path
+) -> None:
+    folder = tmp_path / "run"
+    process = Process(folder, compiled)
+    process.wait_for_checkpoint()
+    process.send(signal.SIGTERM)
+    code, text = process.end()
+    assert code == 0, text
+    assert GO_ON in text
+    assert "Traceback" not in text
+    assert not (folder / "model").exists()
+    saved = checkpoints(folder)[-1]
+    assert f"saved at step {saved}:" in text
+
+    code, text = Process(folder, compiled).end()
+    assert code == 0, text
+    assert f"going on from step {saved} " in text
+    assert model(folder) == model(never_killed)
