@@ -19,6 +19,7 @@ from lexinvariant.training.export import export
 from lexinvariant.training.loop import train
 
 TEXT = "abacabadabacaba"
+pytestmark = pytest.mark.slow  # for the run that all of it exports
 
 
 @pytest.fixture(scope="module")

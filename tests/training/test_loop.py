@@ -120,6 +120,7 @@ class TestWholeRun:
 
 
 class TestInPieces:
+    @pytest.mark.slow
     def test_ends_as_the_whole_run_does(
         self, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

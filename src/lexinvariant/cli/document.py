@@ -38,7 +38,14 @@ def help_text(command: list[str]) -> str:
 def document() -> str:
     parts = ["# The command line", "Made from `--help` by `make docs`.", ""]
     for command in PAGES:
-        parts += [f"## `{' '.join(['lexinvariant', *command])}`", "", "```text", help_text(command), "```", ""]
+        parts += [
+            f"## `{' '.join(['lexinvariant', *command])}`",
+            "",
+            "```text",
+            help_text(command),
+            "```",
+            "",
+        ]
     return "\n".join(parts)
 
 

@@ -56,7 +56,12 @@ def main(argv: list[str]) -> int:
         print(f"{name:>16}  {value:.4f}")
     print(f"{'tail_perplexity':>16}  {result.tail_perplexity:.4f}")
     if arguments.out:
-        row = {"model": arguments.model, "data": data.fingerprint, "split": arguments.split, "seed": arguments.seed}
+        row = {
+            "model": arguments.model,
+            "data": data.fingerprint,
+            "split": arguments.split,
+            "seed": arguments.seed,
+        }
         row |= result.metrics | {"tail_perplexity": result.tail_perplexity}
         arguments.out.write_text(json.dumps(row | {"loss_by_position": result.loss_by_position}) + "\n")
     return 0

@@ -4,6 +4,7 @@ import difflib
 import importlib
 import os
 import sys
+import warnings
 
 from lexinvariant import __version__
 from lexinvariant.errors import UserError
@@ -48,6 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     if argv[0] == "--version":
         print(f"lexinvariant {__version__}")
         return 0
+    warnings.formatwarning = lambda message, *_, **__: f"lexinvariant: warning: {message}\n"
     try:
         return run(argv[0], argv[1:])
     except UserError as error:

@@ -100,7 +100,10 @@ def _fan_in(n_inputs: int) -> Init:
 
 def _half_smeared(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Half of the heads start by matching the previous symbol, half by matching the current one."""
-    return jnp.broadcast_to(jnp.where(jnp.arange(shape[-1]) < shape[-1] // 2, 3.0, -3.0), shape)
+    s_N = jnp.where(jnp.arange(shape[-1]) < shape[-1] // 2, 3.0, -3.0)
+    return jnp.broadcast_to(s_N, shape).astype(
+        jnp.float32
+    )  # a weak type would make the train step compile twice
 
 
 def specs(config: ModelConfig) -> Params:

@@ -192,8 +192,7 @@ def _bounds(rows: list[Row]) -> Drawing:
     return Drawing(
         "theory-bounds",
         "For three alphabet sizes, the error that each theorem guarantees by context length: the direct "
-        "bound promises within a hundred thousand symbols what the others promise only beyond ten to the "
-        "ten.",
+        "bound promises 0.1 within two hundred thousand symbols, the others only beyond ten to the ten.",
         f"What each theorem guarantees with probability {1 - rows[0]['delta']:.0%}; 2 is no promise at all. "
         "The printed theorem is true, since the direct bound implies it, but two steps of its proof fail "
         "(docs/method.md). With those repaired the same route gives nearly the same curve. The direct "

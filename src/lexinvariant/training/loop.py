@@ -7,13 +7,14 @@ same parameters as a run that was never stopped: everything is a function of the
 
 import dataclasses
 import json
+import math
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -55,9 +56,10 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
 
     machinery = build(config)
     folder.mkdir(parents=True, exist_ok=True)
-    run = config.run
     with (
-        CheckpointStore(folder / "checkpoints", keep_last=run.keep_last, keep_best=run.keep_best) as store,
+        CheckpointStore(
+            folder / "checkpoints", keep_last=config.run.keep_last, keep_best=config.run.keep_best
+        ) as store,
         _stop_signals() as stop,
     ):
         state = _resume(machinery, store, notes)
@@ -70,106 +72,108 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
             return Outcome(start, True, folder, None)
         flop_per_token = config.model.flop_per_token(config.model.context)
         with (
-            closing(MetricsLog(folder, start, run.tensorboard)) as log,
+            closing(MetricsLog(folder, start, config.run.tensorboard)) as log,
             Meter(name, config.steps, start, config.tokens_per_step, flop_per_token) as meter,
         ):
             if start:
                 meter.say(f"{name}: going on from step {start} in {folder}")
-            state, last = _steps(
-                config, machinery, state, train_pieces, valid_pieces, store, notes, log, meter, stop
-            )
-        step = int(state.step)
-        finished = step == config.steps
-        is_evaluated = last is not None and (finished or step % run.eval_every == 0)
-        store.save(step, state, notes=notes, metric=last.metrics["loss"] if last and is_evaluated else None)
-        store.wait()
+            run = _Run(config, machinery, train_pieces, valid_pieces, store, notes, log, meter)
+            state, last = _steps(run, state, stop)
+        finished = int(state.step) == config.steps
         if finished:
             save_model(
-                folder / "model", config.model, state.params, data.vocab, notes={"step": step, **notes}
+                folder / "model",
+                config.model,
+                state.params,
+                data.vocab,
+                notes={"step": config.steps, **notes},
             )
-    return Outcome(step, finished, folder, last)
+    return Outcome(int(state.step), finished, folder, last)
 
 
-def _steps(
-    config: TrainConfig,
-    machinery: Machinery,
-    state: TrainState,
-    train_pieces: Split,
-    valid_pieces: Split,
-    store: CheckpointStore,
-    notes: dict[str, Any],
-    log: MetricsLog,
-    meter: Meter,
-    stop: list[int],
-) -> tuple[TrainState, Evaluation | None]:
-    """Train to the end, or until told to stop; returns the state and the newest evaluation."""
-    run = config.run
+class _Run(NamedTuple):
+    """What stays the same from step to step."""
+
+    config: TrainConfig
+    machinery: Machinery
+    train_pieces: Split
+    valid_pieces: Split
+    store: CheckpointStore
+    notes: dict[str, Any]
+    log: MetricsLog
+    meter: Meter
+
+
+def _steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainState, Evaluation | None]:
+    """Train to the end, or until told to stop, and save; returns the state and the newest evaluation."""
+    config, every = run.config, run.config.run
     rows = host_rows(config.batch_size)
-    first = step = int(state.step)
-    began = time.monotonic()
+    first = step = saved = int(state.step)
+    deadline = time.monotonic() + 60 * (every.stop_after_minutes or math.inf)
     pending: tuple[int, dict[str, jax.Array]] | None = None
-    last: Evaluation | None = None
+    evaluation: Evaluation | None = None
     while step < config.steps and not stop:
-        batch = train_pieces.batch(config.seed, step, config.batch_size, rows)
-        on_device = device_batch(batch.tok_BT, batch.mask_BT, config.batch_size, machinery.mesh)
+        batch = run.train_pieces.batch(config.seed, step, config.batch_size, rows)
+        on_device = device_batch(batch.tok_BT, batch.mask_BT, config.batch_size, run.machinery.mesh)
         with jax.transfer_guard("disallow"):  # a hidden transfer would make the device wait
-            state, metrics = machinery.train_step(state, on_device)
+            state, metrics = run.machinery.train_step(state, on_device)
         step += 1
         if step == first + 1:
             jax.block_until_ready(metrics)
-            meter.restart_clock(step)  # compiling is not training
+            run.meter.restart_clock(step)  # compiling is not training
+        if time.monotonic() > deadline:
+            stop.append(0)
+        evaluates = step % every.eval_every == 0 or step == config.steps
+        saves = step % every.save_every == 0 or step == config.steps
+
         # Metrics are read one step late: by then they are there, and the next step is already queued.
         if pending is not None:
-            _report(*pending, log, meter)
-        is_logged = step % run.log_every == 0 or step == config.steps
-        pending = (step, metrics) if is_logged else None
-
-        time_is_up = run.stop_after_minutes and time.monotonic() - began > 60 * run.stop_after_minutes
-        if time_is_up:
-            stop.append(0)
-        evaluates = step % run.eval_every == 0 or step == config.steps
-        saves = step % run.save_every == 0
+            _report(run, *pending)
+        pending = (step, metrics) if step % every.log_every == 0 else None
         if evaluates or saves:
-            if pending is not None:
-                _report(*pending, log, meter)
-                pending = None
+            _report(run, step, metrics)  # here there is a pause anyway, and a loss of NaN must not be saved
+            pending = None
             if evaluates:
-                last = _evaluate(config, state, valid_pieces)
-                by_position = {"loss_by_position": last.loss_by_position}
-                log.write(
-                    step, "valid", last.metrics | {"tail_perplexity": last.tail_perplexity} | by_position
-                )
-                meter.say(_valid_line(step, last))
+                evaluation = _evaluate(run, step, state)
             if saves:
-                store.save(
-                    step, state, notes=notes, metric=last.metrics["loss"] if evaluates and last else None
-                )
-            meter.restart_clock(step)
-    if pending is not None:
-        _report(*pending, log, meter)
-    return state, last
+                measured = evaluation.metrics["loss"] if evaluates and evaluation else None
+                run.store.save(step, state, notes=run.notes, metric=measured)
+                saved = step
+            run.meter.restart_clock(step)
+    if step != saved:  # asked to stop between two saves
+        _report(run, step, metrics)
+        run.store.save(step, state, notes=run.notes)
+    run.store.wait()
+    return state, evaluation
 
 
-def _report(step: int, metrics: dict[str, jax.Array], log: MetricsLog, meter: Meter) -> None:
+def _report(run: _Run, step: int, metrics: dict[str, jax.Array]) -> None:
     values = {name: float(value) for name, value in jax.device_get(metrics).items()}
-    log.write(step, "train", values | meter.update(step, values))
-    if values["loss"] != values["loss"]:
+    run.log.write(step, "train", values | run.meter.update(step, values))
+    if math.isnan(values["loss"]):
         raise UserError(
             f"The loss is not a number at step {step}: lower --optimizer.rate or set --optimizer.clip-norm 1, and "
             "start in a new folder."
         )
 
 
-def _evaluate(config: TrainConfig, state: TrainState, pieces: Split) -> Evaluation:
-    return evaluate(
+def _evaluate(run: _Run, step: int, state: TrainState) -> Evaluation:
+    config = run.config
+    evaluation = evaluate(
         state.params,
         config.model,
-        pieces,
+        run.valid_pieces,
         sequences=config.run.eval_sequences,
         batch_size=config.batch_size,
         seed=config.seed,
         dtype=config.dtype,
     )
+    by_position = {"loss_by_position": evaluation.loss_by_position}
+    run.log.write(
+        step, "valid", evaluation.metrics | {"tail_perplexity": evaluation.tail_perplexity} | by_position
+    )
+    run.meter.say(_valid_line(step, evaluation))
+    return evaluation
 
 
 def _valid_line(step: int, evaluation: Evaluation) -> str:

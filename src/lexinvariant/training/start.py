@@ -57,9 +57,7 @@ def build(config: TrainConfig) -> Machinery:
 
     def fresh() -> TrainState:
         # Not one jit: XLA fuses the random draws of all parameters into kernels that take minutes to compile.
-        # With a strong type each: a weak one would become strong in the first step, and the second compile again.
-        drawn = jax.tree.map(lambda x: x.astype(jnp.float32), model_params.init(config.model, config.seed))
-        params = jax.device_put(drawn, on_params)
+        params = jax.device_put(model_params.init(config.model, config.seed), on_params)
         moments = jax.jit(optimizer.init, out_shardings=shardings.optimizer)(params)
         return TrainState(jax.device_put(jnp.zeros((), jnp.int32), shardings.step), params, moments)
 
