@@ -23,7 +23,7 @@ class Prepare:
       lexinvariant data prepare hub:pile data/pile --vocab t5-base
     """
 
-    paths: tyro.conf.Positional[tuple[str, ...]]
+    paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE ... OUT")]
     """One or more sources, then the folder to write."""
     vocab: str = "char128"
     """char128, a tokenizer.json, a folder that holds one, or the name of one on the Hub."""

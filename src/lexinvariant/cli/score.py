@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import tyro
@@ -19,7 +20,7 @@ class Arguments:
 
     model: tyro.conf.Positional[str]
     """A model's folder, or OWNER/NAME on the Hugging Face Hub."""
-    texts: tyro.conf.Positional[tuple[str, ...]] = ()
+    texts: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TEXT ...")] = ()
     file: tuple[str, ...] = ()
     """Files to score, each as one text; - is standard input."""
     draws: int = 1

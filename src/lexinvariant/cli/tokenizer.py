@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -18,7 +18,7 @@ class Arguments:
     """
 
     action: tyro.conf.Positional[Literal["train"]]
-    paths: tyro.conf.Positional[tuple[str, ...]]
+    paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE ... OUT")]
     """One or more sources (as for `data prepare`), then the folder to write."""
     size: int = 32_000
     """Number of tokens."""

@@ -141,7 +141,9 @@ def _steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainState, E
                 saved = step
             run.meter.restart_clock(step)
     if step != saved:  # asked to stop between two saves
-        _report(run, step, metrics)
+        if pending is not None:
+            _report(run, *pending)
+        _refuse_nan(step, float(metrics["loss"]))
         run.store.save(step, state, notes=run.notes)
     run.store.wait()
     return state, evaluation
@@ -150,7 +152,11 @@ def _steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainState, E
 def _report(run: _Run, step: int, metrics: dict[str, jax.Array]) -> None:
     values = {name: float(value) for name, value in jax.device_get(metrics).items()}
     run.log.write(step, "train", values | run.meter.update(step, values))
-    if math.isnan(values["loss"]):
+    _refuse_nan(step, values["loss"])
+
+
+def _refuse_nan(step: int, loss: float) -> None:
+    if math.isnan(loss):
         raise UserError(
             f"The loss is not a number at step {step}: lower --optimizer.rate or set --optimizer.clip-norm 1, and "
             "start in a new folder."
