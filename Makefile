@@ -21,7 +21,7 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 quick: $(VENV)/.ready  ## what to run while editing
 	$(BIN)/python -m pytest -x -m 'not slow'

@@ -5,13 +5,12 @@ configuration is saved as JSON beside each checkpoint and each exported model.
 """
 
 import dataclasses
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_type_hints
 
-from lexinvariant.errors import UserError
+from lexinvariant.errors import UserError, nearest
 
 LexiconKind = Literal["gaussian", "learned", "permuted", "annealed", "mixed", "token-permuted"]
 
@@ -232,8 +231,7 @@ def _with_setting(node: Config, path: list[str], value: Any, name: str) -> Confi
     """Dataclasses are frozen, so every one on the way to the setting is rebuilt."""
     known = [f.name for f in dataclasses.fields(node)] if dataclasses.is_dataclass(node) else []
     if path[0] not in known:
-        near = difflib.get_close_matches(path[0], known, n=1, cutoff=0.0)
-        hint = f": did you mean {near[0]!r}?" if near else ": a setting has no parts."
+        hint = f": did you mean {nearest(path[0], known)!r}?" if known else ": a setting has no parts."
         raise UserError(f"There is no setting {name!r}{hint}")
     inner = value if len(path) == 1 else _with_setting(getattr(node, path[0]), path[1:], value, name)
     return dataclasses.replace(node, **{path[0]: inner})  # type: ignore[type-var]

@@ -1,6 +1,5 @@
 """Named runs: `lexinvariant train NAME`. Each one's note says what it is for, on what, and what to expect."""
 
-import difflib
 from dataclasses import dataclass, replace
 
 from lexinvariant.config import (
@@ -11,7 +10,7 @@ from lexinvariant.config import (
     RunConfig,
     TrainConfig,
 )
-from lexinvariant.errors import UserError
+from lexinvariant.errors import UserError, nearest
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,7 @@ PRESETS = {
 
 def preset(name: str) -> TrainConfig:
     if name not in PRESETS:
-        close = difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.0)
-        raise UserError(f"There is no preset {name!r}: did you mean {close[0]!r}?")
+        raise UserError(f"There is no preset {name!r}: did you mean {nearest(name, PRESETS)!r}?")
     return PRESETS[name].config
 
 

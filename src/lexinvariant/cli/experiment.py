@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Callable
 
 import tyro
 
-from lexinvariant.errors import UserError
+from lexinvariant.errors import UserError, nearest
 
 
 def _theory(argv: list[str]) -> int:
@@ -39,6 +38,7 @@ def main(argv: list[str]) -> int:
         return 0
     name, rest = argv[0], argv[1:]
     if name not in EXPERIMENTS:
-        near = difflib.get_close_matches(name, EXPERIMENTS, n=1, cutoff=0.0)
-        raise UserError(f"There is no experiment called {name!r}; did you mean {near[0]!r}?")
+        raise UserError(
+            f"There is no experiment called {name!r}; did you mean {nearest(name, EXPERIMENTS)!r}?"
+        )
     return EXPERIMENTS[name][1](rest)

@@ -1,13 +1,12 @@
 """`lexinvariant COMMAND ...`: finds the command, and turns errors into one sentence."""
 
-import difflib
 import importlib
 import os
 import sys
 import warnings
 
 from lexinvariant import __version__
-from lexinvariant.errors import UserError
+from lexinvariant.errors import UserError, nearest
 
 COMMANDS = {
     "demo": "train small models and look at them, in about two minutes",
@@ -70,8 +69,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def run(name: str, argv: list[str]) -> int:
     if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.0)[0]
-        raise UserError(f"There is no command {name!r}: did you mean `lexinvariant {near}`?")
+        raise UserError(
+            f"There is no command {name!r}: did you mean `lexinvariant {nearest(name, COMMANDS)}`?"
+        )
     return importlib.import_module(f"lexinvariant.cli.{name}").main(argv)
 
 
