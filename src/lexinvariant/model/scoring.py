@@ -16,7 +16,7 @@ from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at
 
 SHORTEST, LONGEST = 16, 16384
-TOKENS_PER_BATCH = 2048
+TOKENS_PER_BATCH = 512  # short texts share a batch, and one text alone wastes little
 
 
 @partial(jax.jit, static_argnames=("config", "dtype"))
