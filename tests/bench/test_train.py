@@ -1,6 +1,5 @@
 """What the benchmark times is what it says it times."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import jax
@@ -17,11 +16,7 @@ CONFIG = replace(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compiles() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 def test_warm_up_is_not_timed_and_every_group_waits_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:

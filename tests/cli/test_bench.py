@@ -1,20 +1,13 @@
 """`lexinvariant bench train` measures what it names."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import jax
 import pytest
 
 from lexinvariant.cli.main import main
 
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compiles() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 @pytest.mark.slow

@@ -4,10 +4,8 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import jax
 import pytest
 
 from lexinvariant.cli.main import main
@@ -20,11 +18,7 @@ from lexinvariant.text import CharVocab
 PAIR = ("a big banana", "e cop cekeke")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compiles() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 @pytest.fixture(scope="module")

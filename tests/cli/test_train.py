@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import jax
 import pytest
 
 from lexinvariant.cli.main import main
@@ -23,11 +22,7 @@ SMALL = shlex.split(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compiles() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"]])

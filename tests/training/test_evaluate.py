@@ -1,7 +1,6 @@
 """Held-out loss: independent of how it is computed, and right where the answer is known."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import jax
@@ -48,14 +47,10 @@ class Listed:
         return Batch(tok_BT, mask_BT, np.asarray(piece_B))
 
     def batch(self, seed: int, step: int, size: int, rows: slice | range = slice(None)) -> Batch:
-        raise NotImplementedError
+        raise AssertionError("evaluation reads pieces by their number, never a shuffled batch")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compiles() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 def assess(

@@ -36,11 +36,7 @@ def optax_mixes_types() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compiles() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 def unstacked(tree: Params) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """One step: what the loss is, what it depends on, and that parts add up to the whole."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,11 +34,7 @@ MODEL = ModelConfig(
 CONFIG = TrainConfig(model=MODEL, batch_size=B, steps=10, dtype="float32", decipher_weight=0.3)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compiles() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 @pytest.fixture(scope="module")
