@@ -30,3 +30,9 @@ def key_at(seed: int, stream: Stream, *address: int | jax.Array) -> jax.Array:
 def keys_for_rows(key: jax.Array, row_B: jax.Array) -> jax.Array:
     """One key a row, from the row's number in the global batch."""
     return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, row_B)
+
+
+def evaluation_keys(seed: int, piece_B: jax.Array, draw: int = 0) -> jax.Array:
+    """One key a held-out piece, from the piece's own number: no result depends on the batches."""
+    key_B = keys_for_rows(key_at(seed, Stream.EVAL), piece_B)
+    return jax.vmap(lambda key: jax.random.fold_in(key, draw))(key_B)

@@ -8,11 +8,11 @@ import pytest
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.rows import Row, read_rows
-from lexinvariant.experiments.theory import TheoryOptions, run
+from lexinvariant.experiments.theory import Options, run
 
 
-def small(out: Path, **changes: object) -> TheoryOptions:
-    return TheoryOptions(out=out, quick=True, length=24, **changes)  # type: ignore[arg-type]
+def small(out: Path, **changes: object) -> Options:
+    return Options(out=out, quick=True, length=24, **changes)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -92,4 +92,4 @@ def test_the_text_is_the_users(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no model"):
         run(small(tmp_path, model=tmp_path / "none"))
     with pytest.raises(UserError, match="--length"):
-        run(TheoryOptions(out=tmp_path, length=2))
+        run(Options(out=tmp_path, length=2))

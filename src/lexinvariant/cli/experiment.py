@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import shlex
-from collections.abc import Callable
 
 import tyro
 
 from lexinvariant.errors import UserError, nearest
 
-
-def _theory(argv: list[str]) -> int:
-    from lexinvariant.experiments.theory import TheoryOptions, run
-
-    prog = "lexinvariant experiment theory"
-    options = tyro.cli(TheoryOptions, args=argv, prog=prog)
-    run(options, command=shlex.join([*prog.split(), *argv]), say=lambda line: print(line, flush=True))
-    print(f"Rows are in {options.out / 'theory.jsonl'}; draw them with: lexinvariant report {options.out}")
-    return 0
-
-
-EXPERIMENTS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
-    "theory": ("convergence of the lexinvariant mixture, its bounds, and the limit for English", _theory),
+EXPERIMENTS = {
+    "theory": "convergence of the lexinvariant mixture, its bounds, and the limit for English",
 }
-"""Name, one line about it, and its command. A new experiment adds its line here."""
+"""Name and one line about it. The module experiments/NAME.py has its Options and run(options, command, say)."""
 
 
 def main(argv: list[str]) -> int:
@@ -31,7 +20,7 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print("usage: lexinvariant experiment NAME [options]\n")
         print("Run one experiment and write its rows as JSON lines.\n")
-        for name, (about, _) in EXPERIMENTS.items():
+        for name, about in EXPERIMENTS.items():
             print(f"  {name:<12} {about}")
         print("\nOptions of one experiment: lexinvariant experiment NAME --help")
         print("Example: lexinvariant experiment theory --quick --out runs/theory")
@@ -41,4 +30,11 @@ def main(argv: list[str]) -> int:
         raise UserError(
             f"There is no experiment called {name!r}; did you mean {nearest(name, EXPERIMENTS)!r}?"
         )
-    return EXPERIMENTS[name][1](rest)
+    experiment = importlib.import_module(f"lexinvariant.experiments.{name.replace('-', '_')}")
+    prog = f"lexinvariant experiment {name}"
+    options = tyro.cli(experiment.Options, args=rest, prog=prog)
+    experiment.run(
+        options, command=shlex.join([*prog.split(), *rest]), say=lambda line: print(line, flush=True)
+    )
+    print(f"Rows are in {options.out / name}.jsonl; draw them with: lexinvariant report {options.out}")
+    return 0

@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class TheoryOptions:
+class Options:
     """Measure the convergence of the lexinvariant mixture to the true language, beside the theorem's bounds.
 
     Example: lexinvariant experiment theory --quick --out runs/theory && lexinvariant report runs/theory
@@ -68,7 +68,7 @@ class TheoryOptions:
         return min(self.length, 128) if self.quick else self.length
 
 
-def run(options: TheoryOptions, command: str = "", say: Say = lambda line: None) -> list[Row]:
+def run(options: Options, command: str = "", say: Say = lambda line: None) -> list[Row]:
     """Run the experiment and append its rows to theory.jsonl in the output folder."""
     if options.length < 8 or options.texts < 1 or options.draws < 1:
         raise UserError(
@@ -105,7 +105,7 @@ def _model_hash(path: Path) -> str:
     return hash_files([path])
 
 
-def _corpus(options: TheoryOptions) -> tuple[str, str, str]:
+def _corpus(options: Options) -> tuple[str, str, str]:
     """Letters to fit on, letters to measure on, and the hash of both."""
     most = 300_000 if options.quick else 20_000_000
     whole = english.letters_only(
@@ -149,7 +149,7 @@ FAMILIES = {
 }
 
 
-def _convergence(record: Callable[..., None], fit: str, options: TheoryOptions, say: Say) -> None:
+def _convergence(record: Callable[..., None], fit: str, options: Options, say: Say) -> None:
     """Exact p' for each family and alphabet size."""
     curves: dict[tuple[str, int], np.ndarray] = {}
     grid = _spaced(options.exact_length)
@@ -194,7 +194,7 @@ def _convergence(record: Callable[..., None], fit: str, options: TheoryOptions, 
         record("exponents", language=name, in_T=by_T, in_d=in_d, fitted_from=int(late[0]))
 
 
-def _worst(record: Callable[..., None], options: TheoryOptions, say: Say) -> None:
+def _worst(record: Callable[..., None], options: Options, say: Say) -> None:
     """The largest mean error over near-uniform languages, at each T: what any uniform bound has to cover."""
     length, texts = (128, 200) if options.quick else (1024, 200)
     sizes = (2, 4, 6) if options.quick else (2, 4, 6, 8, 10)
@@ -237,7 +237,7 @@ def _bounds(record: Callable[..., None]) -> None:
         record("bound", d=d, delta=DELTA, context=grid, epsilon=values, context_for_tenth=needed)
 
 
-def _english(record: Callable[..., None], fit: str, held_out: str, options: TheoryOptions, say: Say) -> None:
+def _english(record: Callable[..., None], fit: str, held_out: str, options: Options, say: Say) -> None:
     """The best a lexinvariant model with this n-gram's knowledge of English can do, by context length."""
     alphabet = english.LETTERS_AND_SPACE
     n, islands, order, count, length = options.particles, 4, options.order, options.texts, options.length
@@ -296,7 +296,7 @@ def _model_curve(record: Callable[..., None], passages: list[str], path: Path, d
         record("model", text=index, first=len(passage) - len(logp), nats=-logp, name=path.name)
 
 
-def _bench(record: Callable[..., None], fit: str, held_out: str, options: TheoryOptions, say: Say) -> None:
+def _bench(record: Callable[..., None], fit: str, held_out: str, options: Options, say: Say) -> None:
     rng = np.random.default_rng(options.seed)
     chain = languages.random_markov(8, rng)
     text = chain.sample(rng, 512)

@@ -11,7 +11,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.model.generate import generate_tokens
 from lexinvariant.model.params import Params
 from lexinvariant.model.scoring import score_tokens
-from lexinvariant.model.weights import find_model, load_model
+from lexinvariant.model.weights import BUNDLED, find_model, load_model
 from lexinvariant.text import HuggingFaceVocab, Vocab
 
 
@@ -87,6 +87,8 @@ class Model:
         return replace(self, config=replace(self.config, lexicon=replace(self.config.lexicon, kind=kind)))
 
 
-def load(place: str | Path) -> Model:
-    """Read a model from a folder that `lexinvariant export` wrote, or from the Hugging Face Hub by name."""
+def load(place: str | Path = BUNDLED) -> Model:
+    """The model that comes with the package, one in a folder that `lexinvariant export` wrote, or one on the Hugging
+    Face Hub by its name.
+    """
     return Model(*load_model(find_model(place)))

@@ -18,6 +18,9 @@ from lexinvariant.text import Vocab, load_vocab
 Precision = Literal["float32", "bfloat16", "int8"]
 SCALE = ".scale"  # an int8 tensor NAME comes with a float32 tensor NAME.scale, one number a column
 FORMAT = 1
+BUNDLED = "bundled"
+WEIGHTS = Path(__file__).parents[1] / "weights"
+"""The model that comes with the package."""
 
 
 def _quantize(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -113,7 +116,9 @@ def load_model(folder: Path) -> tuple[ModelConfig, Params, Vocab]:
 
 
 def find_model(place: str | Path) -> Path:
-    """A local folder as it is; anything else is a name on the Hugging Face Hub."""
+    """The bundled model, a local folder as it is, or a name on the Hugging Face Hub."""
+    if place == BUNDLED:
+        return WEIGHTS
     local = Path(place)
     if local.exists():
         return local

@@ -6,47 +6,17 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.report import theory
-from lexinvariant.report.figures import Drawing, Saved, save
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table with a caption; the first column names the row. Paper's numbers stand beside ours where it
-    has any.
-    """
-
-    caption: str
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class Section:
-    """One part of the report."""
-
-    title: str
-    paragraphs: list[str]
-    drawings: list[Drawing] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-
-
-def theory_section(rows: list[Row]) -> Section | None:
-    """The theory, where its rows are there."""
-    if not theory.has_rows(rows):
-        return None
-    tables = [Table(*parts) for parts in theory.tables(rows)]
-    return Section("The theory, executed", theory.paragraphs(rows), theory.drawings(rows), tables)
-
+from lexinvariant.report.figures import Saved, save
+from lexinvariant.report.section import Section, Table
 
 SECTIONS: list[Callable[[list[Row]], Section | None]] = [
-    theory_section,
+    theory.section,
 ]
 """The report, in order. An experiment adds its section by adding one function here."""
 

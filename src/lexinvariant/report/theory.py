@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from lexinvariant.experiments.rows import Row, latest
 from lexinvariant.report.figures import GREY, Drawing, Theme, label, series_style, shared_legend
+from lexinvariant.report.section import Section, Table
 from lexinvariant.theory.mixture import log_factorial
 
 PAPER_EXPONENT_T, PAPER_EXPONENT_D = -0.25, 0.25
@@ -22,8 +23,11 @@ def _of(rows: list[Row], kind: str) -> list[Row]:
     return latest(rows, "theory", kind)
 
 
-def has_rows(rows: list[Row]) -> bool:
-    return any(row["experiment"] == "theory" for row in rows)
+def section(rows: list[Row]) -> Section | None:
+    """The theory, where its rows are there."""
+    if not any(row["experiment"] == "theory" for row in rows):
+        return None
+    return Section("The theory, executed", paragraphs(rows), drawings(rows), tables(rows))
 
 
 def paragraphs(rows: list[Row]) -> list[str]:
@@ -267,9 +271,9 @@ def _limit(rows: list[Row], model: list[Row]) -> Drawing:
     )
 
 
-def tables(rows: list[Row]) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Caption, header, rows; the paper's number stands beside ours where it has one."""
-    out: list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]] = []
+def tables(rows: list[Row]) -> list[Table]:
+    """The paper's number stands beside ours where it has one."""
+    out: list[Table] = []
     cells: list[tuple[str, ...]]
     header: tuple[str, ...]
     if exponents := _of(rows, "exponents"):
@@ -288,7 +292,9 @@ def tables(rows: list[Row]) -> list[tuple[str, tuple[str, ...], list[tuple[str, 
             ("Direct bound, any language", "-0.50", f"{PAPER_EXPONENT_T}", "0.50", f"{PAPER_EXPONENT_D}")
         )
         header = ("Language", "Exponent in T, ours", "Paper (bound)", "Exponent in d, ours", "Paper (bound)")
-        out.append(("Fitted exponents of the average L1 distance, beside the paper's bound", header, cells))
+        out.append(
+            Table("Fitted exponents of the average L1 distance, beside the paper's bound", header, cells)
+        )
     if bounds := _of(rows, "bound"):
         cells = [
             (
@@ -298,9 +304,8 @@ def tables(rows: list[Row]) -> list[tuple[str, tuple[str, ...], list[tuple[str, 
             for row in bounds
         ]
         header = ("Alphabet size d", "Paper, as printed", "Paper, repaired", "Direct")
-        out.append(
-            (f"Context that guarantees 0.1 with probability {1 - bounds[0]['delta']:.0%}", header, cells)
-        )
+        caption = f"Context that guarantees 0.1 with probability {1 - bounds[0]['delta']:.0%}"
+        out.append(Table(caption, header, cells))
     if limit := _of(rows, "limit"):
         nats_ST, known_ST = _limit_curves(limit)
         last = min(WINDOW, nats_ST.shape[1] // 4)
@@ -321,7 +326,7 @@ def tables(rows: list[Row]) -> list[tuple[str, tuple[str, ...], list[tuple[str, 
             "paper: 150M-parameter Transformers, the Pile, 128 characters, context 511. Different text and "
             "alphabet, so side by side and not a race."
         )
-        out.append((caption, ("Model", "Ours", "Paper"), cells))
+        out.append(Table(caption, ("Model", "Ours", "Paper"), cells))
         paid_S = (nats_ST - known_ST).sum(axis=1)
         cells = [
             ("Theory: never more than log d!", f"{log_factorial(limit[0]['d']):.1f}"),
@@ -331,7 +336,7 @@ def tables(rows: list[Row]) -> list[tuple[str, tuple[str, ...], list[tuple[str, 
         caption = (
             "Nats a text pays for not knowing the key. What exceeds the theory's limit is sampling error."
         )
-        out.append((caption, ("", "Nats"), cells))
+        out.append(Table(caption, ("", "Nats"), cells))
     if bench := _of(rows, "bench"):
         cells = [
             (
@@ -341,5 +346,5 @@ def tables(rows: list[Row]) -> list[tuple[str, tuple[str, ...], list[tuple[str, 
             )
             for row in bench
         ]
-        out.append(("Time of the two kernels", ("Kernel", "Measured", "Bar"), cells))
+        out.append(Table("Time of the two kernels", ("Kernel", "Measured", "Bar"), cells))
     return out

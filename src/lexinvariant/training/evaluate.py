@@ -10,7 +10,7 @@ import numpy as np
 from lexinvariant.config import ModelConfig
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
-from lexinvariant.rng import Stream, key_at, keys_for_rows
+from lexinvariant.rng import evaluation_keys
 from lexinvariant.text import Split
 from lexinvariant.training.step import Sums, decipher_results, means, sum_up
 
@@ -52,12 +52,11 @@ def evaluate(
 
     A piece's lexicon comes from the piece's own number, so the result does not depend on the batch size.
     """
-    chosen = _full_pieces(pieces, sequences)
+    chosen = full_pieces(pieces, sequences)
     batch_size = min(batch_size, len(chosen))
     total: Sums | None = None
     nats_T: jax.Array | float = 0.0
     count_T: jax.Array | int = 0
-    key = key_at(seed, Stream.EVAL)
     for start in range(0, len(chosen), batch_size):
         index_B = chosen[start : start + batch_size]
         n_real = len(index_B)
@@ -65,7 +64,7 @@ def evaluate(
         index_B = np.concatenate([index_B, np.repeat(index_B[:1], batch_size - n_real)])
         batch = pieces[index_B]
         mask_BT = batch.mask_BT & (np.arange(batch_size) < n_real)[:, None]
-        key_B = jax.vmap(lambda k: jax.random.fold_in(k, 0))(keys_for_rows(key, jnp.asarray(index_B)))
+        key_B = evaluation_keys(seed, jnp.asarray(index_B))
         sums, part_nats_T, part_count_T = _evaluate_batch(
             params, config, jnp.asarray(batch.tok_BT), jnp.asarray(mask_BT), key_B, dtype
         )
@@ -79,7 +78,7 @@ def evaluate(
     return Evaluation(metrics, [round(float(x), 5) for x in by_position])
 
 
-def _full_pieces(pieces: Split, wanted: int) -> np.ndarray:
+def full_pieces(pieces: Split, wanted: int) -> np.ndarray:
     """Pieces that fill the context, spread evenly over the split, so that every position has equal weight."""
     candidates = np.unique(np.linspace(0, len(pieces) - 1, min(len(pieces), 8 * wanted)).astype(np.int64))
     full = np.concatenate(

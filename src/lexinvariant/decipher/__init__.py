@@ -1,0 +1,1 @@
+"""What the symbols of a text stand for: keys, probes, and the best reading of a ciphertext."""

@@ -1,0 +1,110 @@
+"""What an experiment is about: a model with its hash, and held-out text that fits it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from lexinvariant.errors import UserError
+from lexinvariant.experiments.rows import hash_files
+from lexinvariant.model.api import Model, load
+from lexinvariant.model.weights import find_model, read_description
+from lexinvariant.text import CharVocab, open_data
+from lexinvariant.training.evaluate import full_pieces
+
+
+@dataclass(frozen=True)
+class CommonOptions:
+    """What the experiments on models have in common."""
+
+    model: str = "bundled"
+    """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package."""
+    out: Path = Path("runs/report")
+    """Folder for the rows (NAME.jsonl); rows are appended, and the report shows the newest run."""
+    seed: int = 0
+    """Seed of every lexicon, key and text drawn."""
+    batch_size: int = 16
+    """Sequences at a time. Results do not depend on it."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Type of the arithmetic; bfloat16 is faster on a GPU."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model as an experiment sees it."""
+
+    name: str
+    model: Model
+    hash: str
+    trained_on: str | None
+    """Fingerprint of the data it was trained on, where its exporter noted it."""
+
+    @property
+    def knows_characters(self) -> bool:
+        return isinstance(self.model.vocab, CharVocab)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Whole contexts of held-out text."""
+
+    tok_ST: np.ndarray
+    piece_S: np.ndarray
+    """The number of each piece in its split: the address of its randomness."""
+    fingerprint: str
+
+
+def open_subject(place: str) -> Subject:
+    folder = find_model(place)
+    description = read_description(folder)
+    name = folder.resolve().parent.name if folder.name == "model" else folder.resolve().name
+    return Subject(name, load(place), hash_files([folder]), description["notes"].get("data"))
+
+
+def open_pair(model: str, baseline: str) -> tuple[Subject, Subject]:
+    """A lexinvariant model and the standard one that it is measured against."""
+    pair = open_subject(model), open_subject(baseline)
+    ours, theirs = pair
+    if ours.trained_on and theirs.trained_on and ours.trained_on != theirs.trained_on:
+        raise UserError(
+            f"{baseline} was trained on other data than {model}, so the two cannot be compared: give a baseline "
+            "trained on the same prepared folder."
+        )
+    if not ours.model.config.lexicon.is_lexinvariant:
+        raise UserError(
+            f"{model} is not a lexinvariant model: give one, and its standard twin as --baseline."
+        )
+    if theirs.model.config.lexicon.is_lexinvariant:
+        raise UserError(
+            f"{baseline} is lexinvariant itself: give a model trained with --standard as --baseline."
+        )
+    return pair
+
+
+def need_characters(subject: Subject, experiment: str) -> None:
+    if not subject.knows_characters:
+        raise UserError(
+            f"{experiment} is about characters and {subject.name} reads the tokens of a tokenizer: give a model "
+            "trained on data prepared with the char128 vocabulary."
+        )
+
+
+def held_out(subject: Subject, data: str, split: str, sequences: int) -> HeldOut:
+    """Up to `sequences` pieces that fill the model's whole context, spread evenly over the split."""
+    corpus, config = open_data(data), subject.model.config
+    if corpus.vocab_size != config.vocab_size:
+        raise UserError(
+            f"{data} has a vocabulary of {corpus.vocab_size} symbols and {subject.name} one of {config.vocab_size}: "
+            "prepare the data with the model's own vocabulary."
+        )
+    pieces = corpus.split(split, config.context)
+    chosen = pieces[full_pieces(pieces, sequences)]
+    if not chosen.mask_BT.all():
+        raise UserError(
+            f"No text in the {split} split of {data} fills the model's context of {config.context} tokens: give "
+            "longer texts."
+        )
+    return HeldOut(chosen.tok_BT, chosen.piece_B, corpus.fingerprint)
