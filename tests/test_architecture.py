@@ -17,13 +17,15 @@ FILES = sorted(SOURCE.rglob("*.py"))
 FLOORS = (
     {"errors"},
     {"config", "rng"},
-    {"text", "theory"},
+    {"text"},
+    {"theory"},
     {"model"},
     {"training", "presets"},
     {"decipher", "bench"},
     {"experiments"},
     {"report"},
-    {"cli", "web"},
+    {"web"},
+    {"cli"},
     {"__main__"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

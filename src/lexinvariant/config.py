@@ -133,8 +133,9 @@ class ModelConfig:
 class OptimizerConfig:
     """How parameters move."""
 
-    name: Literal["adafactor", "adamw"] = "adafactor"
-    """adafactor: exactly the paper's (beta1 0.9, decay 0.8, clip 1, parameter scale, no weight decay)."""
+    name: Literal["adafactor", "adamw", "muon"] = "adafactor"
+    """adafactor: exactly the paper's (beta1 0.9, decay 0.8, clip 1, parameter scale, no weight decay). muon: the
+    layers' matrices move by orthogonalised momentum, all else by AdamW."""
     rate: float = 0.01
     final_rate_share: float = 0.1
     """The rate at the end, as a share of the peak."""
@@ -142,6 +143,8 @@ class OptimizerConfig:
     warmup_steps: int = 1000
     beta1: float = 0.9
     beta2: float = 0.95
+    muon_beta: float = 0.95
+    """muon: the decay of the momentum; beta1 and beta2 are then those of the parameters that AdamW moves."""
     weight_decay: float = 0.0
     clip_norm: float = 0.0
     """Clip the gradient's global norm; 0 is off."""

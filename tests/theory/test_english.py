@@ -8,20 +8,15 @@ import numpy as np
 import pytest
 
 from lexinvariant.errors import UserError
+from lexinvariant.text import letters_only
 from lexinvariant.theory import fit_ngram
 from lexinvariant.theory.english import (
     LETTERS_AND_SPACE,
     encode,
-    letters_only,
     most_frequent,
     read_text,
     stdlib_text,
 )
-
-
-def test_letters_only() -> None:
-    assert letters_only("  The\tQUICK (brown) fox; 42 naïve é foxes! ") == "the quick brown fox na ve foxes"
-    assert letters_only("") == ""
 
 
 def test_encode_drops_what_is_not_in_the_alphabet() -> None:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import optax.contrib
 import pytest
 
 from lexinvariant.config import LexiconConfig, ModelConfig, OptimizerConfig
@@ -121,6 +122,38 @@ def test_adamw_is_optax_adamw(start: Params, gradients: list[Params]) -> None:
     reference = optax.adamw(rate_schedule(config, STEPS), b1=0.8, b2=0.9, weight_decay=0.1)
     apart = walk(reference, unstacked(start), [unstacked(gradient) for gradient in gradients])
     assert_same(walk(make_optimizer(config, STEPS), start, gradients), apart, start)
+
+
+def test_muon_of_stacked_layers_is_optax_muon_of_separate_ones_and_adamw_moves_the_rest(
+    start: Params, gradients: list[Params]
+) -> None:
+    config = OptimizerConfig(name="muon", rate=0.01, warmup_steps=2, muon_beta=0.8, weight_decay=0.1)
+    matrices = {"query_DE", "key_DE", "value_DE", "out_ED", "up_DF", "down_FD"}
+    axes = {
+        name: optax.contrib.MuonDimensionNumbers() if set(name.split(".")) & matrices else None
+        for name in unstacked(start)
+    }
+    reference = optax.contrib.muon(
+        rate_schedule(config, STEPS),
+        beta=0.8,
+        weight_decay=0.1,
+        adam_b2=0.95,
+        muon_weight_dimension_numbers=axes,
+        consistent_rms=0.2,
+    )
+    apart = walk(reference, unstacked(start), [unstacked(gradient) for gradient in gradients])
+    assert_same(walk(make_optimizer(config, STEPS), start, gradients), apart, start)
+
+
+def test_muon_turns_every_singular_value_of_an_update_into_nearly_one(
+    start: Params, gradients: list[Params]
+) -> None:
+    config = OptimizerConfig(name="muon", rate=1.0, warmup_steps=0, schedule="constant")
+    moved = walk(make_optimizer(config, 1), start, gradients[:1])
+    for layer in range(MODEL.n_layers):
+        update = np.asarray(moved.layers.up_DF[layer] - start.layers.up_DF[layer])
+        values = np.linalg.svd(update / (0.2 * max(update.shape) ** 0.5), compute_uv=False)
+        assert 0.6 < values.min() <= values.max() < 1.3
 
 
 def test_clip_norm_bounds_the_whole_gradient(start: Params, gradients: list[Params]) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter, hash_bytes, hash_files
+from lexinvariant.text import letters_only
 from lexinvariant.theory import bound, english, languages
 from lexinvariant.theory.mixture import ExactTrace, exact, log_factorial
 from lexinvariant.theory.smc import particles
@@ -108,15 +109,13 @@ def _model_hash(path: Path) -> str:
 def _corpus(options: Options) -> tuple[str, str, str]:
     """Letters to fit on, letters to measure on, and the hash of both."""
     most = 300_000 if options.quick else 20_000_000
-    whole = english.letters_only(
+    whole = letters_only(
         english.stdlib_text() if options.text is None else english.read_text(options.text, most)
     )
     cut = len(whole) if options.eval_text else int(0.9 * len(whole))
     fit = whole[:cut]
     held_out = (
-        english.letters_only(english.read_text(options.eval_text, 5_000_000))
-        if options.eval_text
-        else whole[cut:]
+        letters_only(english.read_text(options.eval_text, 5_000_000)) if options.eval_text else whole[cut:]
     )
     if len(held_out) < options.length:
         raise UserError(

@@ -20,7 +20,7 @@ SCALE = ".scale"  # an int8 tensor NAME comes with a float32 tensor NAME.scale, 
 FORMAT = 1
 BUNDLED = "bundled"
 WEIGHTS = Path(__file__).parents[1] / "weights"
-"""The model that comes with the package."""
+"""What comes with the package."""
 
 
 def _quantize(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -91,7 +91,7 @@ def read_description(folder: Path) -> dict[str, Any]:
 def load_model(folder: Path) -> tuple[ModelConfig, Params, Vocab]:
     """Read a model; int8 and bfloat16 weights become float32."""
     from safetensors import SafetensorError
-    from safetensors.flax import load_file
+    from safetensors.numpy import load_file
 
     description = read_description(folder)
     config = configs.from_dict(ModelConfig, description["model"])
@@ -109,8 +109,8 @@ def load_model(folder: Path) -> tuple[ModelConfig, Params, Vocab]:
             raise UserError(
                 f"{folder}/model.safetensors does not fit its config.json ({name}): export it again."
             )
-        value = value.astype(jnp.float32)
-        values.append(value * tensors[name + SCALE] if name + SCALE in tensors else value)
+        value = value.astype(np.float32)
+        values.append(jnp.asarray(value * tensors[name + SCALE] if name + SCALE in tensors else value))
     params = jax.tree.unflatten(jax.tree.structure(specs, is_leaf=model_params.is_spec), values)
     return config, params, load_vocab(folder)
 
@@ -118,7 +118,7 @@ def load_model(folder: Path) -> tuple[ModelConfig, Params, Vocab]:
 def find_model(place: str | Path) -> Path:
     """The bundled model, a local folder as it is, or a name on the Hugging Face Hub."""
     if place == BUNDLED:
-        return WEIGHTS
+        return WEIGHTS / "char-small"
     local = Path(place)
     if local.exists():
         return local

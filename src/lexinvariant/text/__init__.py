@@ -4,6 +4,7 @@ from pathlib import Path
 
 from lexinvariant.text.batch import SPLITS, Batch, Data, Split
 from lexinvariant.text.corpus import Corpus, Pieces
+from lexinvariant.text.letters import letters_only
 from lexinvariant.text.manifest import Manifest, Shard
 from lexinvariant.text.prepare import prepare
 from lexinvariant.text.sources import Document, read_documents
@@ -26,6 +27,7 @@ __all__ = [
     "Shard",
     "Split",
     "Vocab",
+    "letters_only",
     "load_vocab",
     "open_data",
     "prepare",

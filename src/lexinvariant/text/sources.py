@@ -16,6 +16,7 @@ Options are joined by `&`, for example `prose.jsonl.xz?source=wiki:&limit=1000`:
     limit=N          only the first N documents
     errors=replace   undecodable bytes become U+FFFD instead of an error
     split=NAME       which split of a Hub dataset (default: train)
+    fold=letters     lower case a-z, anything else as one space; fold=unspaced: a-z alone
 """
 
 import difflib
@@ -39,12 +40,13 @@ from lexinvariant.text.formats import (
     read_text,
     source_of,
 )
+from lexinvariant.text.letters import FOLDS
 from lexinvariant.text.vocab import nearest_file
 
 __all__ = ["Document", "Meter", "SourceSpec", "read_documents", "size_on_disk"]
 
 _STDLIB = {"stdlib": "all", "stdlib:code": "code", "stdlib:prose": "prose"}
-_OPTIONS = ("field", "source", "limit", "errors", "split")
+_OPTIONS = ("field", "source", "limit", "errors", "split", "fold")
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class SourceSpec:
     limit: int | None = None
     errors: str = "strict"
     split: str = "train"
+    fold: str | None = None
 
     @classmethod
     def parse(cls, spec: str) -> "SourceSpec":
@@ -77,6 +80,8 @@ class SourceSpec:
             raise UserError(f"the source {spec!r} has limit={limit}: give a whole number above 0")
         if options.get("errors", "strict") not in ("strict", "replace"):
             raise UserError(f"the source {spec!r} has errors={options['errors']}: give strict or replace")
+        if options.get("fold", "letters") not in FOLDS:
+            raise UserError(f"the source {spec!r} has fold={options['fold']}: give {' or '.join(FOLDS)}")
         return cls(place, limit=int(limit) if limit else None, **options)
 
 
@@ -90,6 +95,9 @@ def read_documents(spec: str, *, errors: str | None = None, meter: Meter | None 
     if parsed.source:
         documents = _only(documents, parsed.source, spec)
     documents = islice(documents, parsed.limit)
+    if parsed.fold:
+        fold = FOLDS[parsed.fold]
+        documents = (Document(fold(document.text), document.source) for document in documents)
     first = next(documents, None)
     if first is None:
         raise UserError(f"the source {spec!r} has no text in it: check that it is the right one")

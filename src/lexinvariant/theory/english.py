@@ -47,16 +47,6 @@ def read_text(path: Path, most: int | None = None) -> str:
     return "\n".join(documents)
 
 
-_FOLD = bytes(ord(chr(i).lower()) if chr(i).isascii() and chr(i).isalpha() else 32 for i in range(256))
-
-
-def letters_only(text: str) -> str:
-    """Lower case a-z, with every run of anything else as one space: the 27-symbol text that both sides are
-    given.
-    """
-    return " ".join(text.encode("ascii", "replace").translate(_FOLD).decode().split())
-
-
 def most_frequent(text: str, d: int) -> str:
     """The d most frequent symbols of a text, most frequent first."""
     counts = Counter(text)

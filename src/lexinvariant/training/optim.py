@@ -1,10 +1,13 @@
-"""The optimisers: Adafactor as the paper has it, and AdamW."""
+"""The optimisers: Adafactor as the paper has it, AdamW, and Muon."""
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
+import optax.contrib
 
 from lexinvariant.config import OptimizerConfig
 from lexinvariant.model.params import Params
@@ -73,10 +76,36 @@ def adafactor(config: OptimizerConfig, rate: optax.Schedule) -> optax.GradientTr
     )
 
 
+MUON_MATRICES = ("query_DE", "key_DE", "value_DE", "out_ED", "up_DF", "down_FD")
+MUON_AXES = optax.contrib.MuonDimensionNumbers(reduction_axis=1, output_axis=2)  # axis 0 is the layer
+
+
+def muon(config: OptimizerConfig, rate: optax.Schedule) -> optax.GradientTransformation:
+    """`optax.contrib.muon` on the layers' matrices, each by itself, and AdamW on all else.
+
+    Updates are scaled to AdamW's usual size (root mean square 0.2), so one rate serves both.
+    """
+
+    def axes(path: tuple[Any, ...], _: Any) -> Any:
+        return MUON_AXES if path and path[-1].name in MUON_MATRICES else None
+
+    return optax.contrib.muon(
+        rate,
+        beta=config.muon_beta,
+        weight_decay=config.weight_decay,
+        adam_b1=config.beta1,
+        adam_b2=config.beta2,
+        muon_weight_dimension_numbers=partial(jax.tree_util.tree_map_with_path, axes),
+        consistent_rms=0.2,
+    )
+
+
 def make_optimizer(config: OptimizerConfig, steps: int) -> optax.GradientTransformation:
     rate = rate_schedule(config, steps)
     if config.name == "adafactor":
         update = adafactor(config, rate)
+    elif config.name == "muon":
+        update = muon(config, rate)
     else:
         update = optax.adamw(rate, config.beta1, config.beta2, weight_decay=config.weight_decay)
     return optax.chain(optax.clip_by_global_norm(config.clip_norm), update) if config.clip_norm else update

@@ -56,7 +56,9 @@ def optimizer_shardings(
     """Moments lie as their parameters do; what has another shape (factored moments, counts) is replicated."""
     replicated = NamedSharding(mesh, REPLICATED)
 
-    def like_param(leaf: Any, param: Any, sharding: NamedSharding) -> NamedSharding:
+    def like_param(leaf: Any, param: Any, sharding: NamedSharding) -> Any:
+        if isinstance(leaf, optax.MaskedNode):
+            return leaf  # Muon and AdamW each have moments for some of the parameters
         return sharding if leaf.shape == param.shape else replicated
 
     return optax.tree_map_params(
@@ -66,6 +68,7 @@ def optimizer_shardings(
         abstract_params,
         shardings,
         transform_non_params=lambda _: replicated,
+        is_leaf=lambda leaf: isinstance(leaf, optax.MaskedNode),
     )
 
 

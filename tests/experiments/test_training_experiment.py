@@ -1,0 +1,56 @@
+"""Learning curves as rows and on the page."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lexinvariant.config import to_json
+from lexinvariant.errors import UserError
+from lexinvariant.experiments.rows import read_rows
+from lexinvariant.experiments.training import Options, run
+from lexinvariant.presets import preset
+from lexinvariant.report import training
+
+
+def a_run(folder: Path, name: str, losses: list[float]) -> Path:
+    config = preset(name)
+    folder.mkdir()
+    (folder / "config.json").write_text(to_json(config))
+    rows = [{"step": 5, "kind": "train", "loss": 9.0, "tail_loss": 9.0}]
+    rows += [
+        {"step": 10 * (i + 1), "kind": "valid", "loss": x + 1, "tail_loss": x} for i, x in enumerate(losses)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_a_run_is_compared_by_the_compute_it_has_spent(tmp_path: Path) -> None:
+    tiny, small = (
+        a_run(tmp_path / "a", "tiny", [2.0, 1.5]),
+        a_run(tmp_path / "b", "char-tiny", [3.0, 2.5, 1.0]),
+    )
+    said: list[str] = []
+    rows = run(Options((tiny, small), out=tmp_path / "out", group="sizes"), say=said.append)
+    assert [row["name"] for row in rows] == ["a", "b"]
+    config = preset("tiny")
+    by_hand = 10 * 32 * 96 * (6 * 2 * (4 * 64 * 64 + 2 * 64 * 256) + 12 * 2 * 64 * 96)
+    assert rows[0]["flop"] == [by_hand, 2 * by_hand]
+    assert config.model.flop_per_token(96) * config.tokens_per_step * 10 == by_hand
+    assert rows[1]["tail_loss"] == [3.0, 2.5, 1.0]
+    assert said[1].startswith("b: 1.000 nats")
+
+    run(Options((tiny,), out=tmp_path / "out", group="again"))
+    section = training.section(read_rows(tmp_path / "out"))
+    assert section is not None
+    assert [drawing.name for drawing in section.drawings] == ["training-sizes", "training-again"]
+    assert [len(table.rows) for table in section.tables] == [2, 1]
+    assert "b ends lowest, at 2.72" in section.drawings[0].alt
+
+
+def test_what_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no runs to compare"):
+        run(Options((), out=tmp_path))
+    with pytest.raises(UserError, match="not the folder of a run"):
+        run(Options((tmp_path,), out=tmp_path))
+    assert not list(tmp_path.iterdir())
