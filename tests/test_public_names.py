@@ -15,10 +15,12 @@ def test_every_public_name_resolves(name: str) -> None:
 
 
 def test_public_things_are_what_their_names_say() -> None:
-    from lexinvariant.model.api import Model
+    from lexinvariant.decipher.api import Model
+    from lexinvariant.model import api
     from lexinvariant.training.loop import train
 
     assert lexinvariant.Model is Model
+    assert issubclass(Model, api.Model)
     assert lexinvariant.train is train
     assert issubclass(lexinvariant.UserError, Exception)
 

@@ -25,9 +25,12 @@ def test_options_are_explained(main: object, capsys: pytest.CaptureFixture[str])
     assert "Example: lexinvariant" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["teory", "theorie", "x"])
-def test_unknown_name_suggests_the_nearest(name: str) -> None:
-    with pytest.raises(UserError, match=f"no experiment called '{name}'; did you mean 'theory'"):
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("teory", "theory"), ("theorie", "theory"), ("convergense", "convergence"), ("x", r"[\w-]+")],
+)
+def test_unknown_name_suggests_the_nearest(name: str, meant: str) -> None:
+    with pytest.raises(UserError, match=f"no experiment called '{name}'; did you mean '{meant}'"):
         experiment.main([name])
 
 

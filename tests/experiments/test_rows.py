@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.rows import Provenance, RowWriter, hash_bytes, hash_files, latest, read_rows
+from lexinvariant.experiments.rows import (
+    Provenance,
+    RowWriter,
+    hash_bytes,
+    hash_files,
+    latest,
+    latest_of_each,
+    read_rows,
+)
 
 WHERE = Provenance(
     "trial", seed=3, command="lexinvariant experiment trial", data_hash="d", model_hash="m", draws=2
@@ -91,6 +99,18 @@ def test_latest_takes_the_last_run_of_each_kind(tmp_path: Path) -> None:
     assert [row["n"] for row in latest(rows, "trial", "point")] == [2, 12]
     assert [row["n"] for row in latest(rows, "trial", "bench")] == [5]
     assert latest(rows, "other", "point") == []
+
+
+def test_latest_of_each_takes_the_last_run_of_each_value(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    for n, label in ((1, "code"), (2, "prose"), (3, "code")):
+        with RowWriter(path, WHERE) as writer:
+            writer.write("point", n=n, label=label)
+            writer.write("point", n=n + 10, label=label)
+            writer.write("bench", n=n, label=label)
+    rows = read_rows(tmp_path)
+    assert [row["n"] for row in latest_of_each(rows, "trial", "point", "label")] == [3, 13, 2, 12]
+    assert latest_of_each(rows, "other", "point", "label") == []
 
 
 def test_hashes_follow_contents(tmp_path: Path) -> None:

@@ -5,16 +5,24 @@ from pathlib import Path
 
 import numpy as np
 import tyro
+from rich.console import Console
 
 from lexinvariant import presets
+from lexinvariant.cli import decipher
 from lexinvariant.text import Corpus, MarkovLanguage, prepare
 
+CIPHERTEXT = (
+    "Z rtacotr ay rth dhj jd j ijln jqi hqixhdd laji rtjr uh tji rjnhq uzrtacr jdnzqo uthlh zr "
+    "uacxi xhji, jqi rth uzqi ujd acl aqxe oczih rtlacot rth waxi qzotr."
+)
 PAIR = ("a big banana", "e cop cekeke")
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Train a lexinvariant model and a standard one, and look at what they do, in about two minutes."""
+    """Decipher a text with the bundled model, train a lexinvariant and a standard model, and measure the bundled one
+    as the paper does, in about four minutes.
+    """
 
     out: Path = Path("demo")
     """Where everything is written; a second call uses what is there."""
@@ -22,15 +30,20 @@ class Arguments:
 
 def main(argv: list[str]) -> int:
     out = tyro.cli(Arguments, args=argv, prog="lexinvariant demo").out
-    from lexinvariant.model.api import load
+    from lexinvariant.decipher.api import load
+    from lexinvariant.decipher.solve import Solver
+    from lexinvariant.experiments.plan import Materials, run_all
     from lexinvariant.report.curves import demo_figure
+    from lexinvariant.report.page import write_report
     from lexinvariant.training.loop import train
 
-    print("1. A lexinvariant model learns a language of 12 symbols, renamed at random in every sequence.")
-    tiny = train(presets.preset("tiny"), out / "tiny", "tiny")
-    lexinvariant = load(tiny.model_folder)
+    print(f"1. A substitution cipher, read:\n\n{CIPHERTEXT}\n")
+    decipher.show(Solver().read([CIPHERTEXT], top=0)[0], CIPHERTEXT, Console(highlight=False, soft_wrap=True))
 
-    print("\n2. A standard model learns the Python standard library, character by character.")
+    print("\n2. A lexinvariant model learns a language of 12 symbols, renamed at random in every sequence.")
+    tiny = load(train(presets.preset("tiny"), out / "tiny", "tiny").model_folder)
+
+    print("\n3. A standard model learns the Python standard library, character by character.")
     corpus = out / "stdlib"
     if not corpus.exists():
         prepare(["stdlib"], corpus)
@@ -40,9 +53,9 @@ def main(argv: list[str]) -> int:
     print("   " + standard.generate("def ", 200, temperature=0.7).replace("\n", "\n   "))
 
     print(
-        "\n3. To the lexinvariant model, texts that differ only in the names of their symbols are the same text."
+        "\n4. To a lexinvariant model, texts that differ only in the names of their symbols are the same text."
     )
-    for model, kind in ((lexinvariant, "lexinvariant"), (standard, "standard")):
+    for model, kind in ((tiny, "lexinvariant"), (standard, "standard")):
         first, second = model.score(PAIR, draws=8 if kind == "lexinvariant" else 1)
         same = "equal bit for bit" if np.array_equal(first, second) else "different"
         print(
@@ -50,9 +63,18 @@ def main(argv: list[str]) -> int:
         )
     prompt = MarkovLanguage().vocab.decode(MarkovLanguage().split("test", 48)[np.array([0])].tok_BT[0])
     renamed = prompt.translate(str.maketrans("abcdefghijkl", "★☆●○■□▲△◆◇♠♣"))
-    print(f"   It goes on with  {prompt} -> {lexinvariant.generate(prompt, 24)}")
-    print(f"   and just so with {renamed} -> {lexinvariant.generate(renamed, 24)}")
+    print(f"   It goes on with  {prompt} -> {tiny.generate(prompt, 24)}")
+    print(f"   and just so with {renamed} -> {tiny.generate(renamed, 24)}")
 
-    figure = demo_figure(out)
-    print(f"\nThe learning curves are in {figure}.")
+    print(
+        "\n5. The paper's experiments on the bundled model, with Python's own source as text, at small sizes."
+    )
+    report = out / "report"
+    run_all(
+        Materials("bundled", None, str(corpus), report, quick=True),
+        lambda line: print(f"   {line}", flush=True),
+    )
+
+    print(f"\nThe learning curves are in {demo_figure(out)}.")
+    print(f"The report is {write_report(report)}: open it in a browser.")
     return 0

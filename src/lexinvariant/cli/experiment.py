@@ -10,7 +10,13 @@ import tyro
 from lexinvariant.errors import UserError, nearest
 
 EXPERIMENTS = {
+    "training": "learning curves of runs, at equal compute",
     "theory": "convergence of the lexinvariant mixture, its bounds, and the limit for English",
+    "convergence": "perplexity by context length, lexinvariant beside standard",
+    "uncertainty": "what a model takes one symbol of a text to be, at each of its occurrences",
+    "cipher-key": "the key of a substitution cipher, read off a model's states",
+    "synthetic": "LookUp and Permutation: reasoning over symbols that mean nothing",
+    "semantic": "which word of a passage is a drink? multiple choice over words known from context alone",
 }
 """Name and one line about it. The module experiments/NAME.py has its Options and run(options, command, say)."""
 

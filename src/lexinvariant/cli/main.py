@@ -12,13 +12,16 @@ COMMANDS = {
     "demo": "train small models and look at them, in about two minutes",
     "train": "train a model from a preset, or go on with a run",
     "export": "turn a run into a model that can be loaded and shared",
+    "decipher": "read a substitution cipher",
     "score": "log-probabilities of texts under a model",
     "evaluate": "loss of a model on held-out data",
     "generate": "sample text from a model",
+    "serve": "a page that shows a model deciphering, and the same as JSON",
     "data": "prepare and check training data",
     "tokenizer": "train a tokenizer",
     "bench": "measure training speed on this machine",
     "experiment": "run an experiment of the paper",
+    "reproduce": "train a pair, run every experiment, write the report",
     "report": "turn experiment rows into one page",
 }
 

@@ -149,6 +149,17 @@ def latest(rows: list[Row], experiment: str, kind: str) -> list[Row]:
     return [row for row in mine if row["run"] == last]
 
 
+def latest_of_each(rows: list[Row], experiment: str, kind: str, name: str) -> list[Row]:
+    """The rows of one kind from the last run of each value of the field `name`, in the order of first appearance:
+    for experiments whose runs add to a figure (another corpus, another text) instead of replacing it.
+    """
+    mine = [row for row in rows if row["experiment"] == experiment and row["kind"] == kind]
+    by_value: dict[str, list[Row]] = {}
+    for row in mine:
+        by_value.setdefault(row[name], []).append(row)
+    return [row for group in by_value.values() for row in latest(group, experiment, kind)]
+
+
 def _cut_torn_line(path: Path) -> None:
     if not path.exists() or path.stat().st_size == 0:
         return

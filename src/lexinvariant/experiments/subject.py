@@ -84,6 +84,23 @@ def open_pair(model: str, baseline: str) -> tuple[Subject, Subject]:
     return pair
 
 
+def open_one_or_pair(model: str, baseline: str | None) -> list[Subject]:
+    """A model of any kind, or a lexinvariant one with its standard twin of the same vocabulary and context."""
+    if baseline is None:
+        return [open_subject(model)]
+    ours, theirs = open_pair(model, baseline)
+    mine, other = (
+        (subject.model.vocab.name, subject.model.config.vocab_size, subject.model.config.context)
+        for subject in (ours, theirs)
+    )
+    if mine != other:
+        raise UserError(
+            f"{baseline} and {model} differ in vocabulary or context ({other} and {mine}): give a baseline that "
+            "differs in its lexicon alone."
+        )
+    return [ours, theirs]
+
+
 def need_characters(subject: Subject, experiment: str) -> None:
     if not subject.knows_characters:
         raise UserError(

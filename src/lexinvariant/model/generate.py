@@ -129,6 +129,17 @@ def _lexicon_rows(params: Params, config: ModelConfig, key: jax.Array) -> jax.Ar
     return lexica.rows_at(drawn.table, drawn.input_BT)
 
 
+def symbols_by_row(config: ModelConfig, prompt_T: np.ndarray, seed: int) -> np.ndarray:
+    """The symbol that each rank stands for after a prompt; ranks that it has not used are named by a fair draw."""
+    symbol_V = np.arange(config.vocab_size)
+    if not config.lexicon.is_lexinvariant:
+        return symbol_V
+    used, first = np.unique(prompt_T, return_index=True)
+    unused = np.setdiff1d(symbol_V, used)
+    shuffled = np.random.default_rng([seed, int(Stream.SAMPLE)]).permutation(unused)
+    return np.concatenate([used[np.argsort(first)], shuffled]).astype(np.int64)
+
+
 def generate_tokens(
     params: Params,
     config: ModelConfig,
@@ -150,12 +161,7 @@ def generate_tokens(
             f"The prompt has a token outside 0..{config.vocab_size - 1}, the model's vocabulary: give another."
         )
     length = len(prompt_T) + n_tokens
-    symbol_of_row_V = np.arange(config.vocab_size)
-    if config.lexicon.is_lexinvariant:
-        used, first = np.unique(prompt_T, return_index=True)
-        unused = np.setdiff1d(symbol_of_row_V, used)
-        shuffled = np.random.default_rng([seed, int(Stream.SAMPLE)]).permutation(unused)
-        symbol_of_row_V = np.concatenate([used[np.argsort(first)], shuffled]).astype(np.int64)
+    symbol_of_row_V = symbols_by_row(config, prompt_T, seed)
     row_of_symbol_V = np.argsort(symbol_of_row_V)
 
     padded = -(-length // 64) * 64  # few shapes to compile

@@ -11,11 +11,27 @@ from pathlib import Path
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.rows import Row, read_rows
-from lexinvariant.report import theory
+from lexinvariant.report import (
+    cipher_key,
+    convergence,
+    decipher,
+    semantic,
+    synthetic,
+    theory,
+    training,
+    uncertainty,
+)
 from lexinvariant.report.figures import Saved, save
 from lexinvariant.report.section import Section, Table
 
 SECTIONS: list[Callable[[list[Row]], Section | None]] = [
+    training.section,
+    convergence.section,
+    cipher_key.section,
+    decipher.section,
+    uncertainty.section,
+    semantic.section,
+    synthetic.section,
     theory.section,
 ]
 """The report, in order. An experiment adds its section by adding one function here."""

@@ -6,15 +6,18 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from lexinvariant.experiments.perplexity import (
+    PAPER_PERPLEXITY,
+    PAPER_STANDARD_PERPLEXITY,
+    WINDOW,
+    smoothed_perplexity,
+)
 from lexinvariant.experiments.rows import Row, latest
 from lexinvariant.report.figures import GREY, Drawing, Theme, label, series_style, shared_legend
 from lexinvariant.report.section import Section, Table
 from lexinvariant.theory.mixture import log_factorial
 
 PAPER_EXPONENT_T, PAPER_EXPONENT_D = -0.25, 0.25
-PAPER_PERPLEXITY, PAPER_STANDARD_PERPLEXITY = 3.38, 2.00
-WINDOW = 100
-"""The paper's moving average: perplexity over the next 100 symbols at each context length."""
 
 CONTEXT = "context length T (symbols)"
 
@@ -204,15 +207,6 @@ def _bounds(rows: list[Row]) -> Drawing:
         draw,
         (9.5, 4.2),
     )
-
-
-def smoothed_perplexity(nats_ST: NDArray[np.float64], window: int = WINDOW) -> NDArray[np.float64]:
-    """The paper's curve: perplexity of the next `window` symbols at each context length, geometric mean
-    over texts.
-    """
-    window = min(window, nats_ST.shape[1])
-    total_ST = np.concatenate([np.zeros((len(nats_ST), 1)), np.cumsum(nats_ST, axis=1)], axis=1)
-    return np.exp(((total_ST[:, window:] - total_ST[:, :-window]) / window).mean(axis=0))
 
 
 def _limit_curves(rows: list[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -1,0 +1,168 @@
+"""`lexinvariant decipher TEXT`: the plaintext of a substitution cipher, its key, and how sure both are."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+from rich.console import Console
+from rich.text import Text
+
+from lexinvariant.cli.files import read_text
+from lexinvariant.errors import UserError
+
+if TYPE_CHECKING:
+    from lexinvariant.decipher.solve import Reading
+
+LEVELS = ((0.9, "green"), (0.6, "yellow"), (0.0, "bold red underline"))
+"""From which probability on a symbol is shown so."""
+LONGEST_KEY_LINE = 100
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Read a substitution cipher: print its plaintext (coloured by confidence on a terminal), the key, and how sure it
+    is. Works for letters, digits, glyphs, emoji or numbers, up to 128 different ones, with spaces kept or not.
+
+    example: lexinvariant decipher "Vdds vd kb siz gxt wsgqz kvutpz." --crib z=e
+    """
+
+    text: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = ""
+    """The ciphertext; - reads standard input."""
+    file: str = ""
+    """Read the ciphertext from this file instead."""
+    crib: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Something known of the key, as CIPHER=plain; may be given several times."""
+    crib_text: str | None = None
+    """The known beginning of the plaintext."""
+    alphabet: Literal["auto", "letters", "ascii"] = "auto"
+    """What is enciphered: letters (a-z, the rest is kept), ascii (everything, the space too), or auto, by looking."""
+    unspaced: bool = False
+    """The plaintext has no spaces, or they are not where words end."""
+    tokens: bool = False
+    """Symbols are numbers or words parted by spaces."""
+    top: int = 3
+    """How many other readings to tell."""
+    model: str = "bundled"
+    """The lexinvariant model that names symbols: a folder, OWNER/NAME on the Hugging Face Hub, or the bundled one."""
+    json: bool = False
+    """Print {"plaintext", "key", "confidence", "alternatives", "seconds"} instead."""
+
+
+def main(argv: list[str]) -> int:
+    arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant decipher")
+    if arguments.top < 0:
+        raise UserError(f"--top {arguments.top} is no number of readings: give 0 or more.")
+    text = _text(arguments)
+    cribs = _cribs(arguments.crib)
+    keep_compiled_programs()
+    from lexinvariant.decipher.solve import Solver
+
+    solver = Solver()
+    if arguments.model != "bundled":
+        from lexinvariant.model.api import load
+
+        solver = Solver(load(arguments.model))
+    symbols: str | Sequence[str] = text.split() if arguments.tokens else text
+    reading = solver.read(
+        [symbols],
+        cribs=cribs,
+        crib_text=arguments.crib_text,
+        alphabet=arguments.alphabet,
+        unspaced=arguments.unspaced,
+        top=arguments.top,
+    )[0]
+    if arguments.json:
+        print(json.dumps(reading.to_json(), ensure_ascii=False))
+    else:
+        show(reading, symbols, Console(highlight=False, soft_wrap=True))
+    return 0
+
+
+def _text(arguments: Arguments) -> str:
+    if bool(arguments.text) == bool(arguments.file):
+        raise UserError("There is nothing to decipher: give a TEXT, --file F, or - for standard input.")
+    if arguments.file or arguments.text == "-":
+        name = arguments.file or "-"
+        text = read_text(name).rstrip("\r\n")
+        if "\0" in text:
+            raise UserError(f"{name} is a binary file: give a text.")
+        return text
+    return arguments.text
+
+
+def _cribs(pairs: Sequence[str]) -> dict[str, str]:
+    cribs: dict[str, str] = {}
+    for pair in pairs:
+        symbol, equals, plain = (
+            pair[:1] + pair[1:].partition("=")[0],
+            "=" in pair[1:],
+            pair[1:].partition("=")[2],
+        )
+        if not equals or not plain:
+            raise UserError(f"The crib {pair!r} is not of the form CIPHER=plain, such as --crib X=e.")
+        if cribs.setdefault(symbol, plain) != plain:
+            raise UserError(
+                f"The cribs contradict each other: {symbol} cannot be both {cribs[symbol]} and {plain}."
+            )
+    return cribs
+
+
+def keep_compiled_programs() -> None:
+    """Let jax keep what it compiles in the user's cache folder: the next command starts in half of the time."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        (home / "lexinvariant").mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # a home that cannot be written to
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(home / "lexinvariant" / "compiled"))
+    os.environ.setdefault("JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+
+def show(reading: "Reading", symbols: str | Sequence[str], console: Console) -> None:
+    """The plaintext, the key and how sure they are."""
+    console.print(coloured(reading, symbols) if console.is_terminal else Text(reading.plaintext))
+    console.print()
+    count = dict.fromkeys(reading.key, 0)
+    folded = isinstance(symbols, str) and all(
+        len(s) == 1 and s in "abcdefghijklmnopqrstuvwxyz" for s in count
+    )
+    for symbol in symbols.lower() if folded and isinstance(symbols, str) else symbols:
+        if symbol in count:
+            count[symbol] += 1
+    total = sum(count.values())
+    right = sum(reading.confidence[symbol] * n for symbol, n in count.items()) / max(1, total)
+    pairs = sorted(reading.key.items(), key=lambda pair: pair[1])
+    items = [f"{_shown(symbol)}={_shown(plain)} {reading.confidence[symbol]:.0%}" for symbol, plain in pairs]
+    per_line = max(1, LONGEST_KEY_LINE // (3 + max(map(len, items))))
+    for start in range(0, len(items), per_line):
+        console.print(
+            Text(("key: " if start == 0 else "     ") + "   ".join(items[start : start + per_line]))
+        )
+    console.print(
+        Text(f"sure: {right:.1%} of {total} symbols are expected to be right ({reading.seconds:.2f} s)")
+    )
+    for other in reading.alternatives:
+        shown = other.plaintext if len(other.plaintext) <= 200 else other.plaintext[:197] + "..."
+        console.print(Text(f"or, {other.probability:.1%}: {shown}"))
+
+
+def coloured(reading: "Reading", symbols: str | Sequence[str]) -> Text:
+    """The plaintext, each character in the colour of its confidence; what was kept has none."""
+    text = Text()
+    run, style = "", ""
+    for symbol, plain in zip(symbols, reading.plaintext, strict=True):
+        p = reading.confidence.get(symbol, reading.confidence.get(symbol.lower()))
+        now = "" if p is None else next(colour for least, colour in LEVELS if p >= least)
+        if now != style:
+            text.append(run, style)
+            run, style = "", now
+        run += plain
+    return text.append(run, style)
+
+
+def _shown(symbol: str) -> str:
+    return {" ": "space", "\n": "newline"}.get(symbol, symbol)

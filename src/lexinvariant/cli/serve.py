@@ -1,0 +1,122 @@
+"""`lexinvariant serve`: a local page that shows a model deciphering."""
+
+import contextlib
+import os
+import socket
+import sys
+import threading
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from lexinvariant.errors import UserError
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """A page in your browser: paste or encipher a text, and watch the model work out its key.
+
+    Works without a network. Programs use the same server over JSON; docs/api.md tells how. Ctrl-C stops it.
+
+    example: lexinvariant serve --open
+    """
+
+    model: str = "bundled"
+    """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package."""
+    host: str = "127.0.0.1"
+    """Address to listen at. With any other than your own machine's, whoever reaches it can use the page."""
+    port: int = 8765
+    """Port to listen at; 0 takes any free one."""
+    open: bool = False
+    """Open the page in your browser."""
+    time_limit: float = 60.0
+    """Seconds of work on one answer; the wait for others does not count."""
+    warm_up: bool = True
+    """Read the examples in advance, so that first answers are quick."""
+
+
+def main(argv: list[str]) -> int:
+    arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant serve")
+    if arguments.time_limit <= 0:
+        raise UserError(f"A time limit of {arguments.time_limit:g} seconds leaves none to answer: give more.")
+    try:
+        import uvicorn
+
+        from lexinvariant.web.app import Limits, create_app
+    except ImportError as error:
+        if error.name not in ("uvicorn", "starlette"):
+            raise
+        raise UserError("The page needs two more packages: pip install 'lexinvariant[web]'.") from None
+    from lexinvariant.model.api import load
+    from lexinvariant.web.service import Service
+
+    with listen(arguments.host, arguments.port) as listening:
+        keep_compiled_programs()
+        service = Service(load(arguments.model), model_name(arguments.model), warm_up=arguments.warm_up)
+        app = create_app(service, Limits(seconds=arguments.time_limit), served_as=arguments.host)
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_level="critical",  # what goes wrong in an answer is logged where it is answered
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=3,
+        )
+        place = address(listening)
+        print(f"The page is at {place} (Ctrl-C stops it).", flush=True)
+        if arguments.open:
+            threading.Timer(0.5, webbrowser.open, [place]).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+    print("Stopped.", flush=True)
+    if not service.worker.stop(patience=0):
+        # A program that is being compiled cannot be interrupted, and nobody wants to wait for it.
+        sys.stderr.flush()
+        os._exit(0)
+    return 0
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Taken before the model is loaded, so that a port in use is told at once."""
+    if not 0 <= port <= 65535:
+        raise UserError(f"There is no port {port}: give one from 0 to 65535.")
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(place)
+            listening.listen()  # who comes before the server is ready waits and is not refused
+        except OSError:
+            listening.close()
+            raise
+    except OSError as error:
+        raise UserError(
+            f"Nothing can listen at {host} port {port} ({error.strerror}): give another --host or --port (0 takes any "
+            "free one)."
+        ) from error
+    return listening
+
+
+def address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def model_name(place: str) -> str:
+    folder = Path(place)
+    return folder.resolve().name if folder.exists() else place
+
+
+def keep_compiled_programs() -> None:
+    """Compiled programs are kept in the user's cache folder, so that only the first start is slow."""
+    import jax
+
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+    jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lexinvariant" / "compiled"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

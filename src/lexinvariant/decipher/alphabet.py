@@ -1,0 +1,203 @@
+"""A ciphertext made ready: which of its characters are cipher symbols, which stand for themselves, and where words end.
+
+letters  a-z are enciphered, in either case alike; everything else stands for itself
+glyphs   every symbol but white space is enciphered and stands for a letter: emoji, digits, numbers
+ascii    everything is enciphered, the space too, and may stand for any printable character
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexinvariant.decipher.ngram import SPACED
+from lexinvariant.errors import UserError
+
+Alphabet = Literal["auto", "letters", "ascii"]
+Kind = Literal["letters", "glyphs", "ascii"]
+MOST_SYMBOLS = 128
+KEPT = -1
+BREAK = -1 - SPACED.index(" ")
+"""In the pieces that are searched: known to be a word break."""
+LOWER, UPPER = string.ascii_lowercase, string.ascii_uppercase
+LONGEST_WORD = 25  # letters in a row beyond this were written without spaces
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """A ciphertext whose symbols are numbered by first occurrence."""
+
+    cells: str | tuple[str, ...]
+    """The text in pieces of one symbol each."""
+    kind: Kind
+    symbols: tuple[str, ...]
+    symbol_T: NDArray[np.int64]
+    """The number of each cell's symbol, KEPT where it stands for itself."""
+    spaced: bool
+    """Whether word breaks are to be seen."""
+
+    @cached_property
+    def count_S(self) -> NDArray[np.int64]:
+        return np.bincount(self.symbol_T[self.symbol_T != KEPT], minlength=len(self.symbols))
+
+    @cached_property
+    def running(self) -> NDArray[np.int64]:
+        """Symbols in a row with a single BREAK between words; without breaks where none are to be seen."""
+        if not self.spaced:
+            return self.symbol_T[self.symbol_T != KEPT]
+        kept_T = self.symbol_T == KEPT
+        first_T = ~kept_T | (np.roll(~kept_T, 1) & kept_T)  # of a run of kept cells only the first counts
+        if len(first_T):
+            first_T[0] = not kept_T[0]
+        row = np.where(kept_T, BREAK, self.symbol_T)[first_T]
+        return row[:-1] if len(row) and row[-1] == BREAK else row
+
+    def plaintext(self, key: Mapping[str, str]) -> str:
+        """The text with every symbol replaced by what it stands for; capitals stay capitals."""
+        if not isinstance(self.cells, str):
+            return "".join(key.get(cell, cell) for cell in self.cells)
+        table: dict[str, str | int | None] = dict(key)
+        if self.kind == "letters":
+            table |= {symbol.upper(): plain.upper() for symbol, plain in key.items()}
+        return self.cells.translate(str.maketrans(table))
+
+
+def make_puzzle(text: str | Sequence[str], alphabet: Alphabet = "auto", unspaced: bool = False) -> Puzzle:
+    """Take a text apart; a sequence of strings is a text whose symbols are its items."""
+    cells = text if isinstance(text, str) else tuple(text)
+    if len(cells) == 0 or (isinstance(cells, str) and not cells.strip()):
+        raise UserError("There is nothing to decipher: give a text.")
+    kind = _kind(cells, alphabet)
+    symbols, symbol_T = _number(cells, kind)
+    if not symbols:
+        raise UserError(
+            "The text has no letters to decipher: give --alphabet ascii if its other symbols are."
+        )
+    if len(symbols) > MOST_SYMBOLS:
+        raise UserError(
+            f"The text has {len(symbols)} different symbols and a substitution of at most {MOST_SYMBOLS} can be read: "
+            "give a text in fewer symbols, or its numbers with --tokens."
+        )
+    if kind == "glyphs" and len(symbols) > len(LOWER):
+        raise UserError(
+            f"The text has {len(symbols)} different symbols, more than there are letters: give --alphabet ascii."
+        )
+    return Puzzle(cells, kind, symbols, symbol_T, spaced=not unspaced and _shows_words(symbol_T))
+
+
+def _kind(cells: str | tuple[str, ...], alphabet: Alphabet) -> Kind:
+    if alphabet == "ascii":
+        return "ascii"
+    sample = cells[:20_000]
+    has_letters = any(cell.lower() in LOWER and len(cell) == 1 for cell in sample)
+    if alphabet == "letters":
+        return "letters" if has_letters else "glyphs"
+    if has_letters and looks_like_letters(sample):
+        return "letters"
+    n_symbols = len({cell for cell in cells if not cell.isspace()})
+    return "glyphs" if n_symbols <= len(LOWER) else "ascii"
+
+
+def looks_like_letters(cells: Sequence[str]) -> bool:
+    """Whether only the letters can have been enciphered: they are most of the text, capitals stand where a language
+    has them, and spaces part words of a usual length.
+    """
+    dark = [cell for cell in cells if not cell.isspace()]
+    n_letters = sum(len(cell) == 1 and cell.isascii() and cell.isalpha() for cell in dark)
+    if n_letters < 0.75 * len(dark) or len(dark) == 0:
+        return False
+    pairs = [(a, b) for a, b in pairwise(cells) if a.isalpha() and b.isalpha()]
+    odd = sum(a.islower() and b.isupper() for a, b in pairs)
+    n_spaces = len(cells) - len(dark)
+    usual = n_spaces == 0 or len(dark) <= 12 * n_spaces or len(dark) <= LONGEST_WORD
+    return usual and odd <= 0.04 * len(pairs)
+
+
+def _number(cells: str | tuple[str, ...], kind: Kind) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The cipher symbols by first occurrence, and the number of each cell's symbol."""
+    if isinstance(cells, str):  # by code points, since a text may have millions of them
+        code_T = np.frombuffer(cells.encode("utf-32-le", "surrogatepass"), np.uint32)
+        code_U, first_U, inverse_T = np.unique(code_T, return_index=True, return_inverse=True)
+        names = [chr(code) for code in code_U]
+    else:
+        table = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+        names, first_U = list(table), np.arange(len(table))
+        inverse_T = np.fromiter((table[cell] for cell in cells), np.int64, len(cells))
+    number: dict[str, int] = {}
+    number_U = np.full(len(names), KEPT, np.int64)
+    for u in np.argsort(first_U, kind="stable"):
+        name = names[u]
+        if kind == "letters":
+            if len(name) != 1 or name not in LOWER + UPPER:
+                continue
+            name = name.lower()
+        elif kind == "glyphs" and name.isspace():
+            continue
+        number_U[u] = number.setdefault(name, len(number))
+    return tuple(number), number_U[inverse_T]
+
+
+def _shows_words(symbol_T: NDArray[np.int64]) -> bool:
+    """Whether what stands between the symbols parts words: not where there is nothing, nor in groups of one size."""
+    (breaks,) = np.nonzero(symbol_T == KEPT)
+    if len(breaks) == 0:
+        return len(symbol_T) <= LONGEST_WORD
+    lengths = np.diff(np.concatenate([[-1], breaks, [len(symbol_T)]])) - 1
+    lengths = lengths[lengths > 0]
+    in_groups = len(lengths) >= 5 and lengths[0] >= 4 and bool((lengths[:-1] == lengths[0]).all())
+    return not in_groups
+
+
+def check_cribs(puzzle: Puzzle, cribs: Mapping[str, str], crib_text: str | None) -> dict[int, str]:
+    """What is known of the key, by symbol number; says what is wrong where it cannot be."""
+    pairs = [*cribs.items()]
+    if crib_text is not None:
+        pairs += _aligned(puzzle, crib_text)
+    known: dict[int, str] = {}
+    by_plain: dict[str, str] = {}
+    folded = puzzle.kind != "ascii"
+    for symbol, plain in pairs:
+        symbol = symbol.lower() if puzzle.kind == "letters" else symbol
+        plain = plain.lower() if folded else plain
+        if len(plain) != 1 or (
+            plain not in LOWER if folded else not 32 <= ord(plain) < 127 and plain != "\n"
+        ):
+            wanted = "one letter" if folded else "one printable character"
+            raise UserError(f"The crib {symbol}={plain} is no key: give {wanted} after the equals sign.")
+        if symbol not in puzzle.symbols:
+            if puzzle.kind == "letters" and (len(symbol) != 1 or symbol not in LOWER):
+                raise UserError(
+                    f"The crib {symbol}={plain} is about no cipher symbol: give a letter before the sign."
+                )
+            continue  # it does not occur, so it changes nothing but what other symbols can be
+        number = puzzle.symbols.index(symbol)
+        if known.setdefault(number, plain) != plain:
+            raise UserError(
+                f"The cribs contradict each other: {symbol} cannot be both {known[number]} and {plain}."
+            )
+        if by_plain.setdefault(plain, symbol) != symbol:
+            raise UserError(
+                f"The cribs contradict each other: {by_plain[plain]} and {symbol} cannot both stand for {plain}."
+            )
+    return known
+
+
+def _aligned(puzzle: Puzzle, crib_text: str) -> list[tuple[str, str]]:
+    """What a known beginning of the plaintext says about the key, cell by cell."""
+    pairs = []
+    for number, cell, plain in zip(puzzle.symbol_T.tolist(), puzzle.cells, crib_text, strict=False):
+        if number != KEPT:
+            pairs.append((puzzle.symbols[number], plain))
+        elif cell != plain:
+            raise UserError(
+                f"The known text does not fit: it has {plain!r} where the ciphertext keeps {cell!r}; it must begin "
+                "where the ciphertext begins."
+            )
+    return pairs

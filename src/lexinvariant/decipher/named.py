@@ -1,0 +1,84 @@
+"""What a lexinvariant model's deciphering head makes of a ciphertext: log-probabilities of every symbol's meaning.
+
+A causal model names the first symbols blind, so the text is read twice and the second copy counts. What the head says
+at the occurrences of one symbol is averaged; a text longer than half of the context is read in windows, which vote.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from lexinvariant.config import ModelConfig
+from lexinvariant.errors import UserError
+from lexinvariant.model.api import Model
+from lexinvariant.model.params import Params
+from lexinvariant.model.readout import decipher_logits
+from lexinvariant.model.scoring import bucket
+from lexinvariant.model.transformer import forward
+from lexinvariant.rng import Stream, key_at, keys_for_rows
+from lexinvariant.text import HuggingFaceVocab
+
+MOST_WINDOWS = 4
+
+Floats = NDArray[np.float64]
+
+
+@partial(jax.jit, static_argnames=("config",))
+def _named(params: Params, config: ModelConfig, tok_BT: jax.Array, draw: int) -> jax.Array:
+    key_B = keys_for_rows(key_at(0, Stream.EVAL, 0), jnp.broadcast_to(draw, tok_BT.shape[:1]))
+    return jax.nn.log_softmax(decipher_logits(params, forward(params, config, tok_BT, key_B).h_BTD), axis=2)
+
+
+def check_head(model: Model) -> None:
+    if (
+        model.params.decipher is None
+        or isinstance(model.vocab, HuggingFaceVocab)
+        or not model.config.lexicon.is_lexinvariant
+    ):
+        raise UserError(
+            "This model cannot name symbols: give a lexinvariant model of characters that has a deciphering head "
+            "(--model.decipher-head)."
+        )
+
+
+def windows(n: int, longest: int, most: int = MOST_WINDOWS) -> list[slice]:
+    """Evenly spread windows that cover a text as far as `most` of them can."""
+    if n <= longest:
+        return [slice(0, n)]
+    starts = np.linspace(0, n - longest, min(most, -(-n // longest))).round().astype(int)
+    return [slice(start, start + longest) for start in starts.tolist()]
+
+
+def named(
+    model: Model, symbol_T: NDArray[np.int64], n_symbols: int, characters: str, draws: int = 1
+) -> Floats:
+    """logp_SC: what each symbol is, as a mean over its occurrences in the second copies and over draws."""
+    check_head(model)
+    half = model.config.context // 2
+    length = min(half, bucket(min(len(symbol_T), half)))
+    rows, names = [], []
+    for window in windows(len(symbol_T), half):
+        part = symbol_T[window]
+        # Shorter texts are repeated to fill a power of two: the copies after the first are all read with hindsight.
+        repeated = np.resize(part, 2 * length)
+        rows.append(repeated)
+        names.append(np.where(np.arange(2 * length) >= len(part), repeated, -1))
+    # Numbered by first occurrence, a window has no more symbols than the model's vocabulary has.
+    total_SV, n_S = np.zeros((n_symbols, model.config.vocab_size)), np.zeros(n_symbols)
+    for row, name_T in zip(rows, names, strict=True):
+        tok_BT = jnp.asarray(row[None].astype(np.int32))
+        counted = name_T >= 0
+        for draw in range(draws):
+            logp_TV = np.asarray(_named(model.params, model.config, tok_BT, draw)[0], np.float64)
+            np.add.at(total_SV, name_T[counted], logp_TV[counted])
+            n_S += np.bincount(name_T[counted], minlength=n_symbols)
+    code_C = [ord(character) for character in characters]
+    mean_SV = np.where(
+        n_S[:, None] > 0, total_SV / np.maximum(n_S, 1)[:, None], -np.log(model.config.vocab_size)
+    )
+    return mean_SV[:, code_C]

@@ -1,0 +1,318 @@
+"""The best reading of a ciphertext: n-grams find good keys, a neural model chooses among them, and both say how sure.
+
+Where letters were enciphered, an n-gram search finds the keys worth looking at in a fraction of a second, and
+for short texts a small standard language model (the reader) judges their readings. Where everything was enciphered, the
+lexinvariant model names the symbols first, and an n-gram of characters refines what it said.
+
+The key that is returned is the one with the fewest wrong symbols to be expected over all keys found, each weighing
+as much as it is likely.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from lexinvariant.decipher import calibrate, search
+from lexinvariant.decipher.alphabet import BREAK, LOWER, Alphabet, Puzzle, check_cribs, make_puzzle
+from lexinvariant.decipher.ngram import ASCII, SPACED, bundled
+from lexinvariant.decipher.search import Effort, Found, Task
+from lexinvariant.errors import UserError
+
+if TYPE_CHECKING:  # jax takes a second to import, and most texts need none
+    from lexinvariant.decipher.judge import Judge
+    from lexinvariant.model.api import Model
+
+JUDGED_UP_TO = 160
+"""Symbols of a text up to which the reader is asked; beyond it n-grams leave nothing to ask."""
+JUDGED_TOKENS = 3500
+"""Characters that the reader may read for one text: half a second on two cores."""
+SEARCHED, COMPARED = 400, 4000
+"""Symbols of a long text that are searched, and that keys are compared on in the end."""
+DOUBTFUL = 2.1
+"""Nats a symbol beyond which a reading is no English: held-out prose costs the n-grams 1.4 to 1.7."""
+PRIOR_WEIGHT = 2.0
+"""How much the lexinvariant model's opinion counts beside the n-gram of characters."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another reading, and the probability of its key among all that were found."""
+
+    plaintext: str
+    key: dict[str, str]
+    probability: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One ciphertext read: its plaintext, what every cipher symbol stands for, and how sure that is."""
+
+    plaintext: str
+    key: dict[str, str]
+    confidence: dict[str, float]
+    """For every cipher symbol, the probability that the key is right about it."""
+    alternatives: list[Alternative]
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As `lexinvariant decipher --json` prints it."""
+        return asdict(self) | {"seconds": round(self.seconds, 3)}
+
+
+class Solver:
+    """Reads ciphertexts. Models are loaded when a text first needs them."""
+
+    def __init__(self, model: Model | None = None, *, use_reader: bool = True) -> None:
+        self._model, self._use_reader = model, use_reader
+
+    @cached_property
+    def model(self) -> Model | None:
+        """The lexinvariant model that names symbols; None where the package came without one."""
+        if self._model is not None:
+            return self._model
+        from lexinvariant.model.api import load
+
+        try:
+            return load()
+        except UserError:
+            return None
+
+    @cached_property
+    def judge(self) -> Judge | None:
+        """The reader; None where the package came without it."""
+        if not self._use_reader:
+            return None
+        from lexinvariant.decipher.judge import bundled_judge
+
+        return bundled_judge()
+
+    def read(
+        self,
+        texts: Sequence[str | Sequence[str]],
+        *,
+        cribs: Mapping[str, str] | None = None,
+        crib_text: str | None = None,
+        alphabet: Alphabet = "auto",
+        unspaced: bool = False,
+        top: int = 3,
+    ) -> list[Reading]:
+        """Read ciphertexts, each under its own key; a text may also be a list of symbols.
+
+        Cribs (cipher symbol -> character) hold for every text; `crib_text` is the known beginning of the plaintext.
+        What a text is read as does not depend on the others.
+        """
+        puzzles = [make_puzzle(text, alphabet, unspaced) for text in texts]
+        known = [check_cribs(puzzle, cribs or {}, crib_text) for puzzle in puzzles]
+
+        def read_one(number: int) -> Reading:
+            started = time.perf_counter()
+            reading = self._read(puzzles[number], known[number], top, unspaced, alphabet)
+            return replace(reading, seconds=time.perf_counter() - started)
+
+        if len(puzzles) < 2:
+            return [read_one(number) for number in range(len(puzzles))]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # NumPy lets go of the interpreter while it counts
+            return list(pool.map(read_one, range(len(puzzles))))
+
+    def _read(
+        self, puzzle: Puzzle, known: Mapping[int, str], top: int, unspaced: bool, alphabet: Alphabet
+    ) -> Reading:
+        if puzzle.kind == "ascii":
+            return self._conclude(puzzle, *self._read_ascii(puzzle, known), top)
+        tries = [self._read_letters(puzzle, known, ngram=puzzle.spaced)]
+        if puzzle.kind == "glyphs" and not puzzle.spaced and not unspaced:
+            # One of the glyphs may be the space.
+            tries.append(self._read_letters(puzzle, known, ngram=True))
+        best = min(tries, key=lambda found: _cost_of_a_symbol(*found[:2]))
+        long_enough = puzzle.kind == "glyphs" and alphabet == "auto" and len(puzzle.symbol_T) >= 40
+        if long_enough and _cost_of_a_symbol(*best[:2]) > DOUBTFUL:
+            # No English in letters: perhaps capitals, digits and punctuation are among the glyphs.
+            wider = make_puzzle(puzzle.cells, "ascii")
+            renamed = {wider.symbols.index(puzzle.symbols[s]): plain for s, plain in known.items()}
+            other = self._read_ascii(wider, renamed)
+            if _cost_of_a_symbol(*other[:2]) < _cost_of_a_symbol(*best[:2]):
+                return self._conclude(wider, *other, top)
+        return self._conclude(puzzle, *best, top)
+
+    def _read_letters(
+        self, puzzle: Puzzle, known: Mapping[int, str], ngram: bool
+    ) -> tuple[Task, Found, calibrate.Evidence]:
+        """Search with short n-grams, then with long ones, then ask the reader about a short text."""
+        row, n_symbols = puzzle.running, len(puzzle.symbols)
+        long, short = (
+            (bundled("spaced"), bundled("spaced3")) if ngram else (bundled("unspaced"), bundled("unspaced3"))
+        )
+        n_letters = long.size if ngram and not puzzle.spaced else len(LOWER)
+        pinned = {symbol: long.alphabet.index(plain) for symbol, plain in known.items()}
+        task = Task(long, _pieces(row, SEARCHED, n_symbols), n_symbols, np.arange(n_letters), pinned)
+        n = int(puzzle.count_S.sum())
+        first, second = _efforts(n, n_symbols)
+        rng = np.random.default_rng(0)  # the same for every text, so that none depends on the others
+        key_SR = search.by_frequency(replace(task, ngram=short), first.keys, rng)
+        _, key_SR = search.anneal(replace(task, ngram=short), key_SR, first, rng)
+        found, _ = search.anneal(task, key_SR, second, rng)
+        if len(row) > SEARCHED:
+            task = replace(task, pieces=_pieces(row, COMPARED, n_symbols))
+            found = _kept(task, found.key_NS[:20])
+        found = _climbed(task, found)
+        spaced_or_not = puzzle.spaced or not ngram
+        if n <= JUDGED_UP_TO and spaced_or_not and n_symbols > len(pinned) and self.judge is not None:
+            return task, _judged(self.judge, task, found), "judged"
+        return task, found, "ngram"
+
+    def _read_ascii(self, puzzle: Puzzle, known: Mapping[int, str]) -> tuple[Task, Found, calibrate.Evidence]:
+        """The lexinvariant model names the symbols; an n-gram of characters refines what it said."""
+        n_symbols = len(puzzle.symbols)
+        if n_symbols > len(ASCII):
+            raise UserError(
+                f"The text has {n_symbols} different symbols and there are {len(ASCII)} printable characters: a "
+                "substitution of one character by several symbols cannot be read."
+            )
+        ngram = bundled("ascii")
+        pinned = {symbol: ngram.alphabet.index(plain) for symbol, plain in known.items()}
+        task = Task(
+            ngram, _pieces(puzzle.symbol_T, 2 * SEARCHED, n_symbols), n_symbols, np.arange(ngram.size), pinned
+        )
+        rng = np.random.default_rng(0)
+        effort = Effort(keys=48, swaps=6000, coldness=0.4)
+        if self.model is None:
+            found, _ = search.anneal(task, search.by_frequency(task, effort.keys, rng), effort, rng)
+            return task, _climbed(task, found), "ascii"
+        from lexinvariant.decipher.named import named
+
+        logp_SV = named(self.model, puzzle.symbol_T, n_symbols, ngram.alphabet)
+        task = replace(task, prior_SV=-PRIOR_WEIGHT * logp_SV)
+        first_SR = search.by_posterior(task, logp_SV, effort.keys, rng)
+        found, _ = search.anneal(task, first_SR, effort, rng)
+        return task, _climbed(task, found), "ascii"
+
+    def _conclude(
+        self, puzzle: Puzzle, task: Task, found: Found, evidence: calibrate.Evidence, top: int
+    ) -> Reading:
+        """The key with the fewest wrong symbols to expect, how sure each of its symbols is, and the next best keys."""
+        weight_N = calibrate.weights(found.cost_N, evidence)
+        share_SV = np.zeros((task.n_symbols, task.ngram.size))
+        for key_S, weight in zip(found.key_NS, weight_N, strict=True):
+            share_SV[np.arange(task.n_symbols), key_S] += weight
+        symbol_S, letter_S = linear_sum_assignment(puzzle.count_S[:, None] * share_SV, maximize=True)
+        letters = task.ngram.alphabet
+
+        def spelled(key_S: NDArray[np.integer]) -> dict[str, str]:
+            return {symbol: letters[v] for symbol, v in zip(puzzle.symbols, key_S, strict=True)}
+
+        sure_S = calibrate.probability(share_SV[symbol_S, letter_S], evidence)
+        sure_S = np.where(np.isin(symbol_S, list(task.pinned)), 1.0, sure_S)
+        ranked = [n for n, key_S in enumerate(found.key_NS[: top + 1]) if not np.array_equal(key_S, letter_S)]
+        others = [
+            Alternative(puzzle.plaintext(named), named, round(float(weight_N[n]), 6))
+            for n in ranked[:top]
+            for named in [spelled(found.key_NS[n])]
+        ]
+        key = spelled(letter_S)
+        sure = {symbol: round(float(p), 4) for symbol, p in zip(puzzle.symbols, sure_S, strict=True)}
+        return Reading(puzzle.plaintext(key), key, sure, others, 0.0)
+
+
+def _judged(judge: Judge, task: Task, found: Found) -> Found:
+    """The reader's cost and the n-gram's of the keys that matter, and of what is one swap away from the best."""
+    row = task.pieces[0]
+    fixed = np.where(row < 0, -1 - row, 0)
+    letters = np.array(list(SPACED))
+    share = calibrate.READER_SHARE
+
+    def nats(key_NS: Ints) -> Floats:
+        plain_NT = letters[np.where(row < 0, fixed, key_NS[:, np.maximum(row, 0)])]
+        return judge.nats(["".join(plain_T) for plain_T in plain_NT])
+
+    allowed = max(16, JUDGED_TOKENS // (len(row) + 8))
+    asked = found.key_NS[: max(8, allowed // 2)]
+    judged: dict[bytes, tuple[Ints, float]] = {}
+    while len(asked):
+        cost_N = share * nats(asked) + (1 - share) * search.costs(task, asked)
+        judged |= {key_S.tobytes(): (key_S, cost) for key_S, cost in zip(asked, cost_N, strict=True)}
+        if len(judged) >= allowed:
+            break
+        # What the n-gram likes best of all that is one swap away from the two best so far.
+        leaders = sorted(judged.values(), key=lambda pair: pair[1])[:2]
+        near = _merged(task, [search.neighbours(task, key_S) for key_S, _ in leaders])
+        asked = np.array(
+            [key_S for key_S in near.key_NS if key_S.tobytes() not in judged][: max(8, allowed // 4)]
+        )
+    ranked = sorted(judged.values(), key=lambda pair: pair[1])
+    return Found(np.stack([key_S for key_S, _ in ranked]), np.array([cost for _, cost in ranked]))
+
+
+def _efforts(n: int, n_symbols: int) -> tuple[Effort, Effort]:
+    """With short n-grams and with long ones; a longer text needs fewer keys, since more of it tells them apart, and
+    few symbols need few swaps.
+    """
+    if n >= 150:
+        return Effort(128, 800, 0.25), Effort(128, 700, 0.5)
+    n_keys = 1024 if n < 45 else 512 if n < 80 else 256
+    n_swaps = min(1500, 150 * n_symbols)
+    return Effort(n_keys, n_swaps, 0.3), Effort(n_keys, n_swaps, 0.6)
+
+
+def _pieces(row: NDArray[np.int64], most: int, n_symbols: int) -> list[NDArray[np.int64]]:
+    """A text of up to `most` symbols as it is; of a longer one windows from all over, and one around every symbol that
+    these do not hold.
+    """
+    if len(row) <= most:
+        return [row]
+    n_windows = 4
+    width = most // n_windows
+    starts = np.linspace(0, len(row) - width, n_windows).astype(int).tolist()
+    pieces = [_whole_words(row, start, start + width) for start in starts]
+    missing = set(range(n_symbols)) - set(np.concatenate(pieces).tolist())
+    for symbol in sorted(missing):
+        place = int(np.argmax(row == symbol))
+        pieces.append(_whole_words(row, max(0, place - 20), place + 20))
+    return pieces
+
+
+def _whole_words(row: NDArray[np.int64], start: int, end: int) -> NDArray[np.int64]:
+    """A window, without the word that its beginning cuts in two and the one that its end does."""
+    piece = row[start:end]
+    (breaks,) = np.nonzero(piece == BREAK)
+    if len(breaks) < 3:
+        return piece
+    return piece[breaks[0] + 1 if start else 0 : breaks[-1] if end < len(row) else len(piece)]
+
+
+def _cost_of_a_symbol(task: Task, found: Found) -> float:
+    """What the best key costs the n-gram, in nats a symbol."""
+    language = replace(task, prior_SV=None)
+    return float(search.costs(language, found.key_NS[:1])[0]) / sum(map(len, task.pieces))
+
+
+def _kept(task: Task, key_NS: Ints) -> Found:
+    return search.distinct(task, key_NS.T, search.costs(task, key_NS))
+
+
+def _merged(task: Task, several: Sequence[Found]) -> Found:
+    key_NS = np.concatenate([found.key_NS for found in several])
+    return search.distinct(task, key_NS.T, np.concatenate([found.cost_N for found in several]))
+
+
+def _climbed(task: Task, found: Found, most: int = 20) -> Found:
+    """From the best key, by best swaps, to one that no swap betters; all its neighbours are found along."""
+    for _ in range(most):
+        near = search.neighbours(task, found.key_NS[0])
+        better = near.cost_N[0] < found.cost_N[0] - 1e-9
+        found = _merged(task, [found, near])
+        if not better:
+            break
+    return found

@@ -1,0 +1,79 @@
+"""Perplexity by context length, as the paper draws it. NumPy alone, so that figures redraw without jax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Averaging = Literal["geometric", "arithmetic"]
+"""geometric: exp of the mean loss in nats. arithmetic: the mean of the sequences' perplexities, which a few hard
+sequences can dominate."""
+AVERAGINGS: tuple[Averaging, ...] = get_args(Averaging)
+
+WINDOW = 100
+"""The paper's moving average (its section on convergence): perplexity over the next 100 symbols."""
+PAPER_PERPLEXITY, PAPER_STANDARD_PERPLEXITY = 3.38, 2.00
+"""The same section: the lexinvariant and the standard LM of characters at context length 511, on the Pile."""
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A mean over sequences at every context length i, with its 95% confidence band."""
+
+    mean_I: Floats
+    low_I: Floats
+    high_I: Floats
+
+
+def smoothed_nats(nats_ST: Floats, window: int) -> Floats:
+    """nats_SI: the mean loss of the `window` symbols that follow the first i, for i from 0 to T - window.
+
+    Its exponential is the paper's P(x_(i+1) .. x_(i+k) | x_1 .. x_i)^(-1/k); the minus sign is missing in print.
+    """
+    total_ST = np.concatenate([np.zeros((len(nats_ST), 1)), np.cumsum(nats_ST, axis=1)], axis=1)
+    return (total_ST[:, window:] - total_ST[:, :-window]) / window
+
+
+def smoothed_perplexity(nats_ST: Floats, window: int = WINDOW) -> Floats:
+    """The paper's curve, as the geometric mean over texts; over the whole text where that is shorter than the
+    window.
+    """
+    return np.exp(smoothed_nats(nats_ST, min(window, nats_ST.shape[1])).mean(axis=0))
+
+
+def resampled(n_sequences: int, seed: int, resamples: int = RESAMPLES) -> Floats:
+    """weight_RS: the share of each sequence in each bootstrap resample. One for several curves pairs them."""
+    rng = np.random.default_rng(seed)
+    counts_RS = rng.multinomial(n_sequences, np.full(n_sequences, 1 / n_sequences), size=resamples)
+    return counts_RS / n_sequences
+
+
+def perplexity_curve(nats_SI: Floats, averaging: Averaging, weight_RS: Floats) -> Curve:
+    """Perplexity at every context length, averaged over sequences, with a bootstrap band."""
+    return _with_band(_averaged(nats_SI, averaging), _averaged(nats_SI, averaging, weight_RS))
+
+
+def gap_curve(ours_SI: Floats, theirs_SI: Floats, averaging: Averaging, weight_RS: Floats) -> Curve:
+    """(ours - theirs) / theirs in averaged perplexity; each resample holds the same sequences of both."""
+    return _with_band(
+        _averaged(ours_SI, averaging) / _averaged(theirs_SI, averaging) - 1,
+        _averaged(ours_SI, averaging, weight_RS) / _averaged(theirs_SI, averaging, weight_RS) - 1,
+    )
+
+
+def _averaged(nats_SI: Floats, averaging: Averaging, weight_RS: Floats | None = None) -> Floats:
+    """Averaged perplexity under each row of weights, or under equal weights."""
+    if averaging == "geometric":
+        return np.exp(nats_SI.mean(axis=0) if weight_RS is None else weight_RS @ nats_SI)
+    perplexity_SI = np.exp(nats_SI)
+    return perplexity_SI.mean(axis=0) if weight_RS is None else weight_RS @ perplexity_SI
+
+
+def _with_band(mean_I: Floats, resampled_RI: Floats) -> Curve:
+    low_I, high_I = np.percentile(resampled_RI, [2.5, 97.5], axis=0)
+    return Curve(mean_I, low_I, high_I)

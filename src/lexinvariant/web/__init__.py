@@ -1,0 +1,1 @@
+"""The page that shows a model deciphering, and the JSON interface behind it (docs/api.md)."""

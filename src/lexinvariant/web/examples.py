@@ -1,0 +1,69 @@
+"""Texts that are one click away: messages of our own, and the paper's examples."""
+
+from typing import Any
+
+from lexinvariant.experiments.paper_texts import PAPER_TEXTS, SYMBOL
+from lexinvariant.text.letters import unspaced
+from lexinvariant.web.requests import Encipher
+
+MESSAGE = (
+    "Meet me by the old stone bridge when the clock in the tower strikes nine. Bring the map, the lantern and a little "
+    "bread, and tell nobody where you are going. If the gate is locked, follow the river until you see three white "
+    "birches; the path behind them leads to the garden. Burn this letter once you have read it."
+)
+
+NOTE = (
+    "The keeper of the lighthouse has gone to the mainland and will not return before the storm is over. Row out at "
+    "dusk, when the tide is low, and land on the northern side, where the rocks hide a boat from the village. The "
+    "chest is under the stairs."
+)
+
+PAPER_TITLES = {
+    "bat": ("Joe's zat", "z is b here: h, c and m fit as well for a while."),
+    "rat": ("A zat in the pazk", "z is r here: it looks like c until “zight”."),
+    "Java": ("Java or Python?", "z is { here: only the syntax tells it from a colon."),
+    "Python": ("Python or Java?", "z is : here: only the syntax tells it from a brace."),
+}
+
+
+def examples() -> list[dict[str, Any]]:
+    """Each with a title, a sentence, the text, how it is enciphered, and the symbol to look at."""
+    letters, shapes = (Encipher(MESSAGE, into, seed=7).answer() for into in ("letters", "shapes"))
+    together = Encipher(unspaced(NOTE), "letters", seed=8).answer()
+    ours = [
+        _example(
+            "message",
+            "A secret letter",
+            "Letters changed for letters.",
+            letters["ciphertext"],
+            key=letters["key"],
+        ),
+        _example(
+            "shapes", "The same in shapes", "Any symbols will do.", shapes["ciphertext"], key=shapes["key"]
+        ),
+        _example(
+            "together",
+            "Without spaces",
+            "Nothing tells where words end.",
+            together["ciphertext"],
+            key=together["key"],
+            unspaced=True,
+        ),
+    ]
+    paper = [
+        _example(
+            paper.name.lower(),
+            *PAPER_TITLES[paper.name],
+            paper.text,
+            alphabet="ascii",
+            focus=SYMBOL,
+            group="paper",
+        )
+        for paper in PAPER_TEXTS
+    ]
+    return ours + paper
+
+
+def _example(name: str, title: str, about: str, text: str, **rest: Any) -> dict[str, Any]:
+    usual = {"alphabet": "auto", "unspaced": False, "focus": None, "group": "ours", "key": None}
+    return {"name": name, "title": title, "about": about, "text": text, **usual, **rest}

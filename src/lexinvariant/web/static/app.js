@@ -1,0 +1,368 @@
+// The page: asks the server, and shows one text as the model reads it.
+
+import { get, post } from "./api.js";
+import { calm, find, make, percent, said, shown } from "./dom.js";
+import { HeatMap } from "./heatmap.js";
+import { Inspector } from "./inspector.js";
+import { Player } from "./player.js";
+import { Stage } from "./stage.js";
+import { Trace } from "./trace.js";
+import { drawTeaser } from "./teaser.js";
+
+const state = { asked: null, reading: null, trace: null, truth: null, cribs: {}, marked: -1, waiting: null };
+const stage = new Stage(find("stage"), (row) => row >= 0 && mark(row, false));
+const map = new HeatMap((row, focusPin, character) => mark(row, focusPin, character));
+const player = new Player(show, rest);
+const inspector = new Inspector({ onPin: pin, onUnpin: unpin, onLeave: (row) => map.focus(row) });
+
+const mode = () => document.querySelector("input[name=mode]:checked").value;
+const tell = (sentence) => (find("news").textContent = sentence);
+
+function trouble(sentence) {
+  find("trouble").hidden = !sentence;
+  find("trouble").textContent = sentence ?? "";
+}
+
+function busy(on, label) {
+  document.body.classList.toggle("busy", on);
+  find("go").disabled = on;
+  find("go").textContent = label ?? (mode() === "decipher" ? "Decipher" : "Encipher it");
+  find("result").setAttribute("aria-busy", String(on));
+}
+
+// ---- asking
+
+async function ask(request, { truth = null, focus = null, stay = false } = {}) {
+  state.waiting?.abort();
+  const waiting = (state.waiting = new AbortController());
+  trouble(null);
+  busy(true, "Reading…");
+  tell(stay ? "Reading again with the pinned symbols." : "Reading the text.");
+  if (!stay) preview(request.text);
+  const { text, alphabet, unspaced } = request;
+  const cribs = state.cribs;
+  try {
+    const [reading, trace] = await Promise.all([
+      post("/api/decipher", { text, alphabet, unspaced, cribs }, waiting.signal),
+      post("/api/trace", { text, alphabet, unspaced, cribs }, waiting.signal),
+    ]);
+    if (waiting !== state.waiting) return;
+    const marked = stay && state.marked >= 0 ? state.trace.rows[state.marked].symbol : focus;
+    Object.assign(state, { asked: request, reading, truth, trace: new Trace(trace, reading) });
+    build(marked);
+    if (stay) player.go(Math.min(player.position, player.n + 1));
+    else if (calm()) player.go(player.n + 1);
+    else player.go(0);
+    if (stay || calm()) rest();
+    else player.play();
+    tell(summary());
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    trouble(error.message);
+    tell("");
+    if (stay) undo();
+    else {
+      find("result").hidden = true;
+      find("empty").hidden = false;
+    }
+  } finally {
+    if (waiting === state.waiting) busy(false);
+  }
+}
+
+function summary() {
+  const { reading } = state;
+  return `Deciphered in ${reading.seconds.toFixed(1)} seconds, ${percent(sureness())} sure. The plaintext: ${reading.plaintext.slice(0, 600)}`;
+}
+
+const sureness = () => {
+  const cells = state.trace.rowAt.filter((r) => r >= 0);
+  return cells.length ? cells.reduce((sum, r) => sum + state.trace.rows[r].confidence, 0) / cells.length : 1;
+};
+
+// The ciphertext at once, dimmed, while the model reads it.
+function preview(text) {
+  player.pause(false);
+  find("empty").hidden = true;
+  find("result").hidden = false;
+  find("result").classList.add("waiting");
+  const cells = Array.from(text).slice(0, 512);
+  stage.build(cells, cells.map((cell) => (/\s/.test(cell) ? -1 : 0)));
+  find("moment").textContent = "reading…";
+  find("result").scrollIntoView({ behavior: calm() ? "auto" : "smooth", block: "start" });
+}
+
+// ---- showing
+
+function build(symbol) {
+  const { trace, reading } = state;
+  find("result").classList.remove("waiting");
+  stage.build(trace.cells, trace.rowAt, trace.isCapital);
+  map.build(trace);
+  player.build(trace);
+  find("note").hidden = !trace.note;
+  find("note").textContent = trace.note ?? "";
+  mark(trace.rows.findIndex((row) => row.symbol === symbol), false, undefined, true);
+  if (state.marked < 0) mark(mostFrequent(), false, undefined, true);
+  others(reading.alternatives ?? []);
+  const whole = Array.from(reading.plaintext);
+  find("whole").hidden = whole.length <= trace.n;
+  find("whole-text").textContent = reading.plaintext;
+}
+
+// Spaces are the commonest and say the least.
+function mostFrequent() {
+  const { trace } = state;
+  const count = ({ plain }, r) => (plain && plain.trim() ? trace.places[r].length : 0.5);
+  return trace.rows.reduce((best, row, r) => (best < 0 || count(row, r) > count(trace.rows[best], best) ? r : best), -1);
+}
+
+function others(alternatives) {
+  const texts = alternatives.map((other) => (typeof other === "string" ? { plaintext: other } : other));
+  const different = texts.filter(({ plaintext }) => plaintext && plaintext !== state.reading.plaintext);
+  find("others").hidden = !different.length;
+  find("alternatives").replaceChildren(
+    ...different.map(({ plaintext, probability }) => {
+      const chance = probability === undefined ? "" : ` (${percent(probability)})`;
+      return make("li", { text: (plaintext.length > 300 ? `${plaintext.slice(0, 300)}…` : plaintext) + chance });
+    }),
+  );
+}
+
+// What each row is taken for now: the likeliest character, or at the end the solver's.
+function looks(values) {
+  const { trace } = state;
+  return trace.rows.map(({ symbol, plain, confidence }, r) => {
+    const pinned = symbol in state.cribs;
+    const occurred = trace.places[r][0] < player.length;
+    if (player.solved) return { plain, p: confidence, pinned };
+    return occurred ? { ...trace.best(values, r), pinned } : null;
+  });
+}
+
+function show() {
+  const { trace } = state;
+  if (!trace) return;
+  const position = Math.min(player.position, trace.n);
+  const room = state.values?.length === trace.size ? state.values : undefined;
+  const values = (state.values = player.solved ? trace.solution(room) : trace.at(position, room));
+  const now = looks(values);
+  stage.show(now, player.length, state.marked);
+  map.show(values, now, state.marked, player.solved);
+  if (state.marked >= 0) inspector.show(values, now[state.marked], player.length);
+  const read = trace.share(values, player.length);
+  find("moment").textContent = player.solved
+    ? `Solution: ${percent(sureness())} sure`
+    : player.length === 0
+      ? "nothing read yet"
+      : `${player.length} of ${trace.n} read, ${percent(read)} of it readable`;
+  find("slider").setAttribute("aria-valuetext", find("moment").textContent);
+  find("solution").setAttribute("aria-pressed", String(player.solved));
+  document.body.classList.toggle("solved", player.solved);
+}
+
+// Said and written out only when nothing moves.
+function rest() {
+  show();
+  if (!state.trace) return;
+  map.describe();
+  const now = map.looks;
+  const text = state.trace.cells.map((cell, t) => {
+    const r = state.trace.rowAt[t];
+    const plain = t < player.length ? now[r]?.plain : null;
+    return r < 0 ? cell : !plain ? "·" : state.trace.isCapital(t) ? plain.toUpperCase() : plain;
+  });
+  find("plaintext").textContent = text.join("");
+  find("facts").textContent = facts();
+}
+
+function facts() {
+  const { reading, trace, truth, cribs } = state;
+  const parts = [`Deciphered in ${reading.seconds.toFixed(1)} s.`];
+  const pinned = Object.keys(cribs).length;
+  if (pinned) parts.push(`${pinned} pinned.`);
+  if (truth) {
+    const meant = (symbol) => truth[symbol] ?? truth[symbol.toUpperCase()]?.toLowerCase() ?? symbol;
+    const right = trace.rows.filter(({ symbol, plain }) => plain === meant(symbol)).length;
+    parts.push(`The key is known here: ${right} of ${trace.rows.length} symbols are right.`);
+  }
+  return parts.join(" ");
+}
+
+function mark(row, focusPin, character, quietly = false) {
+  state.marked = row;
+  if (row < 0) return inspector.empty();
+  map.buttons.forEach((button, r) => (button.tabIndex = r === row ? 0 : -1));
+  inspector.build(state.trace, row, state.trace.rows[row].symbol in state.cribs);
+  if (character) inspector.input.value = character;
+  if (!quietly) {
+    show();
+    if (!player.playing) map.describe();
+  }
+  if (focusPin) {
+    player.pause();
+    inspector.input.focus();
+  }
+}
+
+// ---- pinning
+
+function pin(symbol, character) {
+  const held = Object.entries(state.cribs).find(([other, plain]) => plain === character && other !== symbol);
+  if (held) return trouble(`${shown(held[0])} is pinned to ${shown(character)} already: unpin it first.`);
+  change({ ...state.cribs, [symbol]: character }, `${said(symbol)} pinned to ${said(character)}.`);
+}
+
+function unpin(symbol) {
+  const { [symbol]: _, ...rest } = state.cribs;
+  change(rest, `${said(symbol)} is free again.`);
+}
+
+async function change(cribs, sentence) {
+  player.pause();
+  state.before = state.cribs;
+  state.cribs = cribs;
+  await ask(state.asked, { truth: state.truth, stay: true });
+  if (state.cribs === cribs) tell(`${sentence} ${summary()}`);
+  inspector.input?.focus();
+}
+
+function undo() {
+  state.cribs = state.before ?? {};
+  show();
+}
+
+// ---- the form
+
+find("ask").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const text = find("text").value;
+  if (!text.trim()) {
+    find("text").focus();
+    return trouble(mode() === "decipher" ? "Paste a ciphertext first, or choose an example." : "Write something to encipher first.");
+  }
+  if (mode() === "encipher") return encipher(text);
+  start({ text, alphabet: find("alphabet").value, unspaced: find("unspaced").checked }, { truth: text === state.own?.ciphertext ? state.own.key : null });
+});
+
+function start(request, rest = {}) {
+  state.cribs = {};
+  ask(request, rest);
+}
+
+async function encipher(text) {
+  busy(true, "Enciphering…");
+  try {
+    const own = await post("/api/encipher", { text, into: find("into").value });
+    state.own = own;
+    choose("decipher");
+    fill(own.ciphertext, find("into").value === "ascii" ? "ascii" : "auto", false);
+    start({ text: own.ciphertext, alphabet: find("alphabet").value, unspaced: false }, { truth: own.key });
+  } catch (error) {
+    trouble(error.message);
+    busy(false);
+  }
+}
+
+function fill(text, alphabet, unspaced) {
+  find("text").value = text;
+  find("alphabet").value = alphabet;
+  find("unspaced").checked = unspaced;
+  count();
+}
+
+function count() {
+  const cells = Array.from(find("text").value);
+  const distinct = new Set(cells).size;
+  find("length").textContent = cells.length ? `${cells.length.toLocaleString("en")} symbols, ${distinct} different` : "";
+}
+
+function choose(value) {
+  document.querySelector(`input[name=mode][value=${value}]`).checked = true;
+  const decipher = value === "decipher";
+  find("text-label").textContent = decipher ? "Ciphertext" : "Text to encipher";
+  find("text").placeholder = decipher ? "Paste a ciphertext, in any symbols." : "Write anything: it gets a random key, and the model does not see it.";
+  for (const element of document.querySelectorAll(".for-decipher")) element.hidden = !decipher;
+  for (const element of document.querySelectorAll(".for-encipher")) element.hidden = decipher;
+  find("go").textContent = decipher ? "Decipher" : "Encipher it";
+}
+
+for (const input of document.querySelectorAll("input[name=mode]"))
+  input.addEventListener("change", () => {
+    choose(mode());
+    if (mode() === "encipher" && state.filled === find("text").value) fill("", "auto", false);
+    find("text").focus();
+  });
+find("text").addEventListener("input", count);
+find("text").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find("ask").requestSubmit();
+});
+
+find("copy").addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText(state.reading.plaintext);
+    find("copy").textContent = "Copied";
+    tell("The plaintext is copied.");
+    setTimeout(() => (find("copy").textContent = "Copy the plaintext"), 1500);
+  } catch {
+    trouble("The browser does not allow copying here: mark the text and copy it by hand.");
+    find("whole").hidden = false;
+    find("whole").open = true;
+  }
+});
+
+// ---- the start
+
+function run(example) {
+  choose("decipher");
+  fill(example.text, example.alphabet, example.unspaced);
+  state.filled = example.text;
+  for (const chip of find("examples").querySelectorAll("button")) chip.setAttribute("aria-pressed", String(chip.dataset.name === example.name));
+  start({ text: example.text, alphabet: example.alphabet, unspaced: example.unspaced }, { truth: example.key, focus: example.focus });
+}
+
+function chips(examples, group, title) {
+  const buttons = examples
+    .filter((example) => example.group === group)
+    .map((example) => {
+      const chip = make("button", { type: "button", class: "chip", title: example.about, "aria-pressed": "false", onclick: () => run(example) }, make("span", { text: example.title }));
+      chip.dataset.name = example.name;
+      return chip;
+    });
+  return make("div", { class: "row chips", role: "group", "aria-label": title }, make("span", { class: "quiet", text: title, "aria-hidden": "true" }), ...buttons);
+}
+
+async function health() {
+  try {
+    const { status, model } = await get("/api/health");
+    find("health").textContent = `${model} · ${status}`;
+    find("health").dataset.status = status;
+    if (status !== "ready") setTimeout(health, 2000);
+  } catch {
+    find("health").textContent = "not connected";
+    find("health").dataset.status = "lost";
+    setTimeout(health, 5000);
+  }
+}
+
+async function begin() {
+  choose(mode());
+  count();
+  health();
+  drawTeaser(find("teaser"));
+  try {
+    const { examples } = await get("/api/examples");
+    find("examples").replaceChildren(chips(examples, "ours", "Try"), chips(examples, "paper", "From the paper"));
+    const wanted = examples.find(({ name }) => name === decodeURIComponent(location.hash.slice(1)));
+    if (wanted) run(wanted);
+    else if (!find("text").value && examples.length) {
+      fill(examples[0].text, examples[0].alphabet, examples[0].unspaced);
+      state.filled = examples[0].text;
+      state.own = { ciphertext: examples[0].text, key: examples[0].key };
+    }
+  } catch (error) {
+    trouble(error.message);
+  }
+}
+
+begin();

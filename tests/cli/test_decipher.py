@@ -1,0 +1,107 @@
+"""`lexinvariant decipher`: what it prints, and one sentence for what it cannot read."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from lexinvariant.cli import decipher
+from lexinvariant.cli.main import main
+from lexinvariant.decipher.solve import Reading
+
+# "When the old keeper ..." with every letter moved three places on.
+CIPHER = (
+    "Zkhq wkh rog nhhshu ri wkh oljkwkrxvh khdug wkh vwrup frplqj ryhu wkh zdwhu, kh folpehg wkh vwdluv zlwk klv odps "
+    "dqg klv errn, dqg vdw grzq wr zdlw iru wkh vklsv wkdw zrxog qhhg klp ehiruh wkh pruqlqj; qrqh ri wkhp fdph."
+)
+PLAIN = (
+    "When the old keeper of the lighthouse heard the storm coming over the water, he climbed the stairs with his lamp "
+    "and his book, and sat down to wait for the ships that would need him before the morning; none of them came."
+)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
+
+
+def test_a_process_reads_standard_input_and_tells_json() -> None:
+    command = [sys.executable, "-m", "lexinvariant", "decipher", "-", "--json", "--top", "1"]
+    run = subprocess.run(command, input=CIPHER + "\n", capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    told = json.loads(run.stdout)
+    assert told["plaintext"] == PLAIN
+    assert told["key"]["h"] == "e"
+    assert told["confidence"]["h"] > 0.9
+    assert len(told["alternatives"]) == 1
+
+
+def test_the_plaintext_comes_first_then_the_key_and_how_sure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decipher", CIPHER, "--top", "0", "--crib", "h=e", "--crib", "W=T"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(PLAIN + "\n\nkey: d=a ")
+    assert "h=e 100%" in shown
+    assert f"of {sum(c.isalpha() for c in PLAIN)} symbols are expected to be right" in shown
+    assert "\x1b" not in shown
+
+
+def test_numbers_parted_by_spaces_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    letters = [c for c in PLAIN.lower() if c.isalpha()]
+    (tmp_path / "numbers.txt").write_text(" ".join(str(ord(c) - 60) for c in letters) + "\n")
+    assert (
+        main(["decipher", "--file", str(tmp_path / "numbers.txt"), "--tokens", "--unspaced", "--json"]) == 0
+    )
+    assert json.loads(capsys.readouterr().out)["plaintext"] == "".join(letters)
+
+
+def test_a_terminal_shows_confidence_in_colours() -> None:
+    reading = Reading("Tea x", {"a": "t", "b": "e", "c": "a"}, {"a": 0.95, "b": 0.7, "c": 0.2}, [], 0.5)
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=80)
+    decipher.show(reading, "Abc x", console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "\x1b[32mT\x1b[0m" in shown
+    assert "\x1b[33me\x1b[0m" in shown
+    assert "\x1b[1;4;31ma\x1b[0m x" in shown
+    assert "61.7% of 3 symbols" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ([""], "give a TEXT"),
+        ([], "give a TEXT"),
+        (["abc", "--crib", "a"], "CIPHER=plain"),
+        (["abc", "--crib", "a=x", "--crib", "b=x"], "cannot both stand for x"),
+        (["abc", "--crib", "a=x", "--crib", "a=y"], "cannot be both x and y"),
+        (["abc", "--top", "-1"], "no number of readings"),
+        (["123 456", "--alphabet", "letters", "--crib", "1=?"], "one letter"),
+        (["abc", "--model", "./nowhere"], "no folder"),
+    ],
+)
+def test_bad_arguments_in_one_sentence(
+    arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["decipher", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert why in said
+    assert len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "why"), [(b"\xff\xfeabc", "not UTF-8"), (b"ab\0cd", "binary"), (b"", "empty")]
+)
+def test_bad_files_in_one_sentence(
+    data: bytes, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_bytes(data)
+    assert main(["decipher", "--file", str(tmp_path / "file")]) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_a_crib_may_be_about_the_equals_sign() -> None:
+    assert decipher._cribs(["==e", "a=="]) == {"=": "e", "a": "="}

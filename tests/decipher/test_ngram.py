@@ -1,0 +1,89 @@
+"""The character n-gram: probabilities, bytes on disk, and what it has never seen."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lexinvariant.decipher import ngram
+from lexinvariant.decipher.ngram import SCALE, NGram
+from lexinvariant.errors import UserError
+
+TEXT = "abracadabra cadabra abra " * 40
+ALPHABET = "abcdr "
+
+
+@pytest.fixture(scope="module")
+def table() -> NGram:
+    return ngram.build([TEXT], ALPHABET, 3)
+
+
+def test_every_context_has_probabilities_that_sum_to_one(table: NGram) -> None:
+    p_CV = np.exp(-table.cost_G.reshape(-1, table.size).astype(float) / SCALE)
+    assert np.abs(p_CV.sum(axis=1) - 1).max() < 0.12  # costs are rounded to sixteenths of a nat
+
+
+def test_what_was_seen_costs_less_than_what_was_not(table: NGram) -> None:
+    assert table.nats("abracadabra") < table.nats("abracadrbaa") < table.nats("ddddrrrrccc")
+
+
+def test_the_cost_of_a_text_is_the_sum_over_its_padded_n_grams(table: NGram) -> None:
+    padded = "  abra "
+    number = [ALPHABET.index(character) for character in padded]
+    wanted = sum(
+        int(table.cost_G[(number[i] * 6 + number[i + 1]) * 6 + number[i + 2]]) for i in range(len(padded) - 2)
+    )
+    assert table.nats("abra") == wanted / SCALE
+
+
+def test_counts_do_not_depend_on_how_the_text_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = ngram.count([TEXT], ALPHABET, 1)
+    monkeypatch.setattr(ngram, "_CHUNK", 10)
+    parts = ngram.count([TEXT[:333], TEXT[333:]], ALPHABET, 1)
+    np.testing.assert_array_equal(whole[0], parts[0])
+    assert whole[0].tolist() == [TEXT.count(character) for character in ALPHABET]
+
+
+def test_a_saved_table_is_read_back_and_has_the_same_bytes_each_time(tmp_path: Path, table: NGram) -> None:
+    parts = ngram.layers(ngram.count([TEXT], ALPHABET, 3), len(ALPHABET))
+    for name in ("one.xz", "two.xz"):
+        ngram.save(tmp_path / name, ALPHABET, parts)
+    assert (tmp_path / "one.xz").read_bytes() == (tmp_path / "two.xz").read_bytes()
+    again = ngram.read(tmp_path / "one.xz")
+    assert (again.alphabet, again.order) == (ALPHABET, 3)
+    np.testing.assert_array_equal(again.cost_G, table.cost_G)
+
+
+def test_a_damaged_or_missing_table_is_said_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "bad.xz").write_bytes(b"nonsense")
+    for name in ("bad.xz", "none.xz"):
+        with pytest.raises(UserError, match="missing or damaged"):
+            ngram.read(tmp_path / name)
+
+
+def test_too_little_text_is_an_error() -> None:
+    with pytest.raises(UserError, match="shorter than 3"):
+        ngram.count(["ab"], ALPHABET, 3)
+
+
+def test_the_long_run_shares_are_those_of_the_text(table: NGram) -> None:
+    share = np.array([TEXT.count(character) for character in ALPHABET]) / len(TEXT)
+    np.testing.assert_allclose(table.shares(), share, atol=0.03)
+
+
+def test_the_builder_writes_tables_from_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text.txt").write_text("The quick brown fox jumps over the lazy dog. " * 20)
+    ngram.main([str(tmp_path / "text.txt"), "--out", str(tmp_path), "--only", "spaced3"])
+    assert "spaced3.xz" in capsys.readouterr().out
+    built = ngram.read(tmp_path / "spaced3.xz")
+    assert built.alphabet == ngram.SPACED
+    assert built.nats("the quick fox") < built.nats("xof kciuq eht")
+
+
+def test_the_bundled_tables_know_english_and_fit_the_package() -> None:
+    size = sum(path.stat().st_size for path in ngram.TABLES.glob("*.xz"))
+    assert size < 2.5e6
+    english = "it was the best of times it was the worst of times"
+    for name, text in (("spaced3", english), ("unspaced3", english.replace(" ", ""))):
+        table = ngram.bundled(name)  # type: ignore[arg-type]
+        assert table.nats(text) / len(text) < 2.2 < 3 < table.nats(text[::-1]) / len(text)

@@ -1,0 +1,292 @@
+"""The solver's promises: any key, any symbols, cribs kept, honest numbers, and clear words about bad input."""
+
+import json
+import random
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.decipher import alphabet, calibrate, solve
+from lexinvariant.decipher.api import Model
+from lexinvariant.decipher.cipher import PRINTABLE, random_cipher
+from lexinvariant.decipher.judge import Judge
+from lexinvariant.decipher.named import named, windows
+from lexinvariant.decipher.samples import draw_samples, plain_documents
+from lexinvariant.decipher.search import Task
+from lexinvariant.decipher.solve import Reading, Solver
+from lexinvariant.errors import UserError
+from lexinvariant.model import params as model_params
+from lexinvariant.text import CharVocab
+
+pytestmark = pytest.mark.usefixtures("compile_quickly")
+
+PLAIN = (
+    "When the old keeper of the lighthouse heard the storm coming over the water, he climbed the stairs with his lamp "
+    "and his book, and sat down to wait for the ships that would need him before the morning; none of them came."
+)
+EMOJI = [chr(0x1F600 + i) for i in range(26)]
+
+
+def tiny(lexicon: str = "permuted", decipher_head: bool = True) -> Model:
+    config = ModelConfig(
+        context=64,
+        n_layers=1,
+        width=16,
+        n_heads=2,
+        head_dim=8,
+        hidden=32,
+        lexicon=LexiconConfig(kind=lexicon),  # type: ignore[arg-type]
+        decipher_head=decipher_head,
+        decipher_hidden=16,
+    )
+    rng, specs = np.random.default_rng(0), model_params.specs(config)
+    params = jax.tree.map(
+        lambda spec: jnp.asarray(0.2 * rng.normal(size=spec.shape), jnp.float32),
+        specs,
+        is_leaf=model_params.is_spec,
+    )
+    return Model(config, params, CharVocab())
+
+
+def written(text: str, seed: int) -> str:
+    """Enciphered, capitals as capitals."""
+    key = random_cipher(seed)
+    return text.translate(
+        str.maketrans(key.alphabet + key.alphabet.upper(), key.written + key.written.upper())
+    )
+
+
+@pytest.fixture(scope="module")
+def solver() -> Solver:
+    return Solver(tiny(), use_reader=False)
+
+
+@pytest.fixture(scope="module")
+def reading(solver: Solver) -> Reading:
+    return solver.read([written(PLAIN, 1)])[0]
+
+
+def test_a_text_is_read_whatever_its_key(solver: Solver, reading: Reading) -> None:
+    assert reading.plaintext == PLAIN
+    texts = [PLAIN, written(PLAIN, 2), written(PLAIN, 3)]
+    batch = solver.read(texts)
+    assert [r.plaintext for r in batch] == [PLAIN] * 3
+    assert all(symbol == plain for symbol, plain in batch[0].key.items())
+    alone = [solver.read([text])[0] for text in texts[1:]]
+    for together, by_itself in zip(batch[1:], alone, strict=True):
+        assert together.to_json() | {"seconds": 0} == by_itself.to_json() | {"seconds": 0}
+
+
+def test_emoji_numbers_and_tokens_are_read_as_letters_are(solver: Solver, reading: Reading) -> None:
+    letters = "".join(c for c in PLAIN.lower() if c in alphabet.LOWER + " ")
+    drawn = dict(zip(alphabet.LOWER, EMOJI, strict=True)) | {" ": " "}
+    read = solver.read(["".join(drawn[c] for c in letters)])[0]
+    assert read.plaintext == letters
+    assert set(read.key) <= set(EMOJI)
+    tokens = [str(10 + alphabet.LOWER.index(c)) for c in letters.replace(" ", "")]
+    assert solver.read([tokens], unspaced=True)[0].plaintext == letters.replace(" ", "")
+
+
+def test_a_space_among_the_glyphs_is_found(solver: Solver) -> None:
+    letters = "".join(c for c in PLAIN.lower() if c in alphabet.LOWER + " ")
+    tokens = [str(1 + (alphabet.LOWER + " ").index(c)) for c in letters]
+    read = solver.read([tokens])[0]
+    assert read.key["27"] == " "
+    assert read.plaintext == letters
+
+
+def test_what_a_reading_tells(reading: Reading) -> None:
+    assert (
+        set(reading.key) == set(reading.confidence) == {c.lower() for c in written(PLAIN, 1) if c.isalpha()}
+    )
+    assert len(set(reading.key.values())) == len(reading.key)
+    assert all(0 <= p <= 1 for p in reading.confidence.values())
+    assert np.mean(list(reading.confidence.values())) > 0.9
+    p = [other.probability for other in reading.alternatives]
+    assert p == sorted(p, reverse=True)
+    assert all(0 <= value <= 1 for value in p)
+    assert all(other.plaintext != reading.plaintext for other in reading.alternatives)
+    told = json.loads(json.dumps(reading.to_json()))
+    assert set(told) == {"plaintext", "key", "confidence", "alternatives", "seconds"}
+    assert set(told["alternatives"][0]) == {"plaintext", "key", "probability"}
+    assert reading.seconds > 0
+
+
+def test_top_is_how_many_others_there_are(solver: Solver) -> None:
+    assert [len(solver.read(["xyzzy"], top=top)[0].alternatives) for top in (0, 2)] == [0, 2]
+
+
+def test_cribs_are_kept_even_when_they_are_wrong(solver: Solver, reading: Reading) -> None:
+    cipher = written(PLAIN, 1)
+    symbol = next(s for s, plain in reading.key.items() if plain == "e")
+    read = solver.read([cipher], cribs={symbol.upper(): "Q"})[0]
+    assert (read.key[symbol], read.confidence[symbol]) == ("q", 1.0)
+    assert list(read.key.values()).count("q") == 1
+    begun = solver.read([cipher], crib_text="When the old")[0]
+    assert begun.plaintext == PLAIN
+    assert begun.confidence[cipher[0].lower()] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("cribs", "crib_text", "why"),
+    [
+        ({"a": "x", "b": "x"}, None, "cannot both stand for x"),
+        ({"a": "x", "A": "y"}, None, "cannot be both x and y"),
+        ({"a": "xy"}, None, "one letter"),
+        ({"a": "7"}, None, "one letter"),
+        ({"7": "a"}, None, "no cipher symbol"),
+        ({}, "it  is", "does not fit"),
+        ({}, "tt is", "cannot both|cannot be both"),
+    ],
+)
+def test_cribs_that_cannot_be(solver: Solver, cribs: dict[str, str], crib_text: str | None, why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        solver.read(["ab ab cab"], cribs=cribs, crib_text=crib_text)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "why"),
+    [
+        ("", {}, "nothing to decipher"),
+        (" \n ", {}, "nothing to decipher"),
+        ([], {}, "nothing to decipher"),
+        ("".join(chr(0x4E00 + i) for i in range(129)), {}, "129 different symbols"),
+        ("".join(chr(0x4E00 + i) for i in range(120)), {"alphabet": "ascii"}, "120 different symbols"),
+        (
+            "12345 67890 !$%&/() abcdefghijklmnopqrstuvwxyz".replace("a", "")[:18] + "+-*#<>|{}[]",
+            {"alphabet": "letters"},
+            "more than",
+        ),
+    ],
+)
+def test_texts_that_cannot_be_read(solver: Solver, text: str, options: dict, why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        solver.read([text], **options)
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "7", "🙂", "aaaa", "a b c d e f g h i j k l m n o p q r s t u v w x y z", ["42"]]
+)
+def test_texts_that_say_little_are_read_without_certainty(solver: Solver, text: str) -> None:
+    read = solver.read([text])[0]
+    assert len(read.plaintext) == len(text)
+    assert all(0 < p < 0.95 for p in read.confidence.values())
+
+
+def test_groups_of_five_are_no_words(solver: Solver) -> None:
+    letters = "".join(c for c in written(PLAIN, 4).lower() if c in alphabet.LOWER)
+    groups = " ".join(letters[i : i + 5] for i in range(0, len(letters), 5))
+    assert not alphabet.make_puzzle(groups).spaced
+    read = solver.read([groups])[0].plaintext.replace(" ", "")
+    assert read == "".join(c for c in PLAIN.lower() if c in alphabet.LOWER)
+
+
+def test_a_long_text_is_sampled(solver: Solver) -> None:
+    draw = random.Random(0)
+    words = PLAIN.lower().replace(",", "").replace(".", "").replace(";", "").split()
+    long = " ".join(draw.choice(words) for _ in range(60_000)) + " vex quiz jack"
+    read = solver.read([written(long, 5)])[0]
+    wrong = sum(a != b for a, b in zip(long, read.plaintext, strict=True))
+    assert wrong < 20  # letters that occur once in all of it may be taken for one another
+    assert read.seconds < 20
+
+
+def test_which_symbols_are_enciphered_is_seen() -> None:
+    kind = lambda text: alphabet.make_puzzle(text).kind  # noqa: E731
+    assert kind(written(PLAIN, 1)) == kind(written(PLAIN, 1).upper()) == "letters"
+    assert kind(written(PLAIN.replace(" ", ""), 1)) == "letters"
+    printable = random_cipher(0, alphabet=PRINTABLE)
+    assert kind(printable.encipher(PLAIN + " In 1837 (May 20-26) it cost $5!")) == "ascii"
+    assert kind("53++!305))6*;4826)4+.)4+);806*") == "glyphs"
+
+
+def test_everything_enciphered_is_named_by_the_model(solver: Solver) -> None:
+    read = solver.read(["q#Q# 7x#q"], alphabet="ascii", cribs={"#": " "})[0]
+    assert read.plaintext[1] == read.plaintext[3] == " "
+    assert len(set(read.key.values())) == len(read.key) == 6
+    with pytest.raises(UserError, match="cannot name symbols"):
+        Solver(tiny("learned", decipher_head=False)).read(["abc abc"], alphabet="ascii")
+
+
+def test_without_a_model_everything_enciphered_is_still_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = Solver(use_reader=False)
+    monkeypatch.setitem(alone.__dict__, "model", None)
+    read = alone.read([random_cipher(0, alphabet=PRINTABLE).encipher(PLAIN)])[0]
+    assert sum(a == b for a, b in zip(PLAIN, read.plaintext, strict=True)) > len(PLAIN) / 2
+
+
+def test_a_loaded_model_deciphers() -> None:
+    cipher = written(PLAIN, 1)
+    assert tiny().decipher(cipher, cribs={cipher[0]: "w"}).plaintext == PLAIN
+
+
+def test_the_head_is_asked_about_second_copies_only() -> None:
+    model = tiny()
+    symbol_T = np.array([0, 1, 2, 0, 1, 0])
+    logp_SC = named(model, symbol_T, 3, "".join(map(chr, range(128))))
+    assert logp_SC.shape == (3, 128)
+    assert (np.exp(logp_SC).sum(axis=1) <= 1 + 1e-5).all()  # a mean of logs is below the log of the mean
+    assert [(w.start, w.stop) for w in windows(100, 40)] == [(0, 40), (30, 70), (60, 100)]
+    assert windows(30, 40) == [slice(0, 30)]
+
+
+def test_the_judge_scores_as_its_model_does() -> None:
+    model = tiny("learned", decipher_head=False)
+    judge = Judge(model)
+    texts = ["it was the best", "of times it was"]
+    wanted = [-score[1:].sum() for score in model.score([" " + text for text in texts])]
+    np.testing.assert_allclose(judge.nats(texts), wanted, rtol=1e-4)
+    with pytest.raises(UserError, match="standard model"):
+        Judge(tiny())
+
+
+def test_the_judge_overrules_the_n_gram() -> None:
+    """A judge that knows the truth finds it in the neighbourhood, though the n-gram prefers another key."""
+
+    class Knowing(Judge):
+        def nats(self, texts: list[str]) -> np.ndarray:
+            return np.array(
+                [10.0 * sum(a != b for a, b in zip(text, "a bad cob", strict=True)) for text in texts]
+            )
+
+    puzzle = alphabet.make_puzzle("u zux yez")
+    long = solve.bundled("spaced3")
+    task = Task(long, [puzzle.running], len(puzzle.symbols), np.arange(26), {})
+    start = solve._kept(task, np.array([[8, 19, 7, 0, 4]], np.int32))
+    best = solve._judged(Knowing(tiny("learned", decipher_head=False)), task, start)
+    read = puzzle.plaintext(
+        {s: alphabet.LOWER[v] for s, v in zip(puzzle.symbols, best.key_NS[0], strict=True)}
+    )
+    assert sum(a != b for a, b in zip(read, "a bad cob", strict=True)) <= 2
+
+
+def test_calibration_finds_what_shares_are_worth() -> None:
+    rng = np.random.default_rng(0)
+    share_N = rng.uniform(0.01, 0.99, 4000)
+    truth_N = 1 / (1 + np.exp(-0.5 * np.log(share_N / (1 - share_N)) + 0.3))
+    slope, shift = calibrate.fit(share_N, (rng.random(4000) < truth_N).astype(float))
+    assert (slope, shift) == pytest.approx((0.5, -0.3), abs=0.1)
+    sure = calibrate.probability(np.array([0.0, 0.5, 0.9, 1.0]), "ngram")
+    assert (np.diff(sure) > 0).all()
+    assert 0 < sure[0] < sure[-1] < 1
+
+
+def test_samples_are_whole_words_of_exactly_the_length(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "text.txt").write_text((PLAIN + "\n\n") * 10)
+    for setting in ("spaced", "unspaced", "ascii"):
+        documents = plain_documents(str(tmp_path / "text.txt"), setting)  # type: ignore[arg-type]
+        draw = partial(draw_samples, documents, setting, 40, 5)
+        samples = draw(seed=1)
+        assert samples == draw(seed=1) != draw(seed=2)
+        for sample in samples:
+            assert len(sample.plain) == len(sample.cipher) == 40
+            assert sample.plain in documents[0]
+            if setting != "unspaced":
+                assert f" {sample.plain} " in f" {documents[0]} "
+        assert (" " in samples[0].plain) == (setting != "unspaced")
+    with pytest.raises(UserError, match="No text is as long"):
+        draw_samples(["short"], "spaced", 40, 5, 0)

@@ -1,0 +1,258 @@
+"""The experiment's numbers, on models whose answers are known from the text alone."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lexinvariant.cli import experiment as command
+from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig, to_json
+from lexinvariant.decipher.cipher import encipher, random_cipher, random_keys
+from lexinvariant.errors import UserError
+from lexinvariant.experiments.cipher_key import Options, run, training_flop
+from lexinvariant.experiments.rows import Row, read_rows
+from lexinvariant.experiments.subject import held_out, open_subject
+from lexinvariant.model import params as model_params
+from lexinvariant.model.reading import readings
+from lexinvariant.model.readout import decipher_logits
+from lexinvariant.model.weights import save_model
+from lexinvariant.text import CharVocab, LetterVocab, prepare
+
+pytestmark = pytest.mark.usefixtures("compile_quickly")
+
+T, V, WINDOW = 40, 128, 12
+LETTERS = np.arange(ord("a"), ord("z") + 1)
+CONFIG = ModelConfig(
+    vocab_size=V,
+    context=T,
+    n_layers=1,
+    width=16,
+    n_heads=2,
+    head_dim=8,
+    hidden=32,
+    lexicon=LexiconConfig(kind="permuted"),
+    readout="seen",
+    decipher_head=True,
+    decipher_hidden=8,
+)
+SENTENCE = (
+    "the quick brown fox jumps over a lazy dog and many sheep; Zoe sees every new tree, he never sleeps"
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus, a model that names everything at random and one that names everything e."""
+    folder = tmp_path_factory.mktemp("cipher-key")
+    rng = np.random.default_rng(0)
+    texts = [{"text": " ".join(rng.choice(SENTENCE.split(), 40)), "source": f"t:{i}"} for i in range(40)]
+    (folder / "texts.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
+    prepare([str(folder / "texts.jsonl")], folder / "data", test_fraction=0.2, progress=False)
+    params = model_params.init(CONFIG, 0)
+    head = params.decipher
+    assert head is not None
+    notes = {"step": 10, "config": json.loads(to_json(TrainConfig(model=CONFIG, batch_size=4)))}
+    save_model(folder / "random", CONFIG, params, CharVocab(), notes=notes)
+    bias_V = jnp.zeros(V).at[ord("e")].set(3.0)
+    always_e = replace(head, down_PV=jnp.zeros_like(head.down_PV), down_bias_V=bias_V)
+    save_model(folder / "e", CONFIG, replace(params, decipher=always_e), CharVocab())
+    return folder
+
+
+def options(place: Path, out: Path, **changed: Any) -> Options:
+    settings: dict[str, Any] = {"model": str(place / "random"), "data": str(place / "data"), "out": out}
+    settings |= {"sequences": 11, "batch_size": 4, "window": WINDOW}
+    settings |= {"soft_window": 10, "soft_starts": (0, 30, 400)}
+    return Options(**settings | changed)
+
+
+def of(rows: list[Row], kind: str) -> list[Row]:
+    return [row for row in rows if row["kind"] == kind]
+
+
+def numbers(rows: list[Row], *kinds: str) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in row.items() if name not in ("run", "time", "seconds")}
+        for row in rows
+        if row["kind"] in kinds
+    ]
+
+
+@pytest.fixture(scope="module")
+def always_e(place: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    said: list[str] = []
+    chosen = options(place, tmp_path_factory.mktemp("e"), model=str(place / "e"))
+    rows = run(chosen, "the command", said.append)
+    assert any("left out" in line for line in said)  # a soft window at 400
+    assert any(line.startswith("head: the last window names") for line in said)
+    assert read_rows(chosen.out / "cipher-key.jsonl") == rows
+    return rows
+
+
+def test_precision_of_a_reader_that_always_says_e(place: Path, always_e: list[Row]) -> None:
+    """Right is one of the letters in the window where there is an e, and none where there is none."""
+    tok_ST = held_out(open_subject(str(place / "e")), str(place / "data"), "test", 11).tok_ST
+    assert tok_ST.shape == (11, T)
+    expected = []
+    for w in range(T - WINDOW + 1):
+        windows = [set(row[w : w + WINDOW]) & set(LETTERS) for row in tok_ST.tolist()]
+        expected.append(np.mean([(ord("e") in letters) / len(letters) for letters in windows]))
+    [row] = of(always_e, "precision")
+    np.testing.assert_allclose(row["precision"], expected, atol=1e-6)
+    assert row["start"] == list(range(T - WINDOW + 1))
+    assert row["last"] == pytest.approx(expected[-1])
+    assert row["named_rightly"] == pytest.approx((tok_ST[:, -WINDOW:] == ord("e")).mean())
+    seen = [set(row) for row in tok_ST[:, -WINDOW:].tolist()]
+    assert row["last_all_symbols"] == pytest.approx(np.mean([(ord("e") in s) / len(s) for s in seen]))
+    letters = [set(row[-WINDOW:]) & set(LETTERS) for row in tok_ST.tolist()]
+    assert row["last_by_text"] == pytest.approx([(ord("e") in s) / len(s) for s in letters], abs=1e-6)
+
+
+def test_the_whole_key_of_that_reader(always_e: list[Row]) -> None:
+    [setup], [key] = of(always_e, "setup"), of(always_e, "key")
+    cipher = random_cipher(0)
+    assert setup["symbols"] == cipher.alphabet
+    assert cipher.encipher(setup["truth"]) == cipher.alphabet
+    assert {name for name in key["named"] if name} == {"e"}
+    assert key["right"] == 1
+    assert key["seen"] == sum(name is not None for name in key["named"])
+    written_e = setup["truth"].index("e")
+    votes_CA = np.array(key["votes"])
+    assert votes_CA[:, cipher.alphabet.index("e")].sum() == votes_CA.sum()
+    assert votes_CA.sum() == pytest.approx(11 * of(always_e, "precision")[0]["symbols_seen"])
+    assert key["confused_with"][written_e] is None
+    assert {name for i, name in enumerate(key["confused_with"]) if i != written_e and name} == {"e"}
+    assert set(cipher.decipher(setup["example"]).split()[1:-1]) <= set(SENTENCE.split())
+
+
+def test_the_soft_key_of_that_reader(always_e: list[Row]) -> None:
+    soft = of(always_e, "soft")
+    assert [row["start"] for row in soft] == [0, 30]
+    p_e = np.exp(3) / (np.exp(3) + V - 1)
+    p_other = (1 - p_e) / (V - 1)
+    expected = np.full(26, p_other)
+    expected[ord("e") - ord("a")] = p_e
+    for row in soft:
+        for matrix_row, others, n in zip(
+            row["matrix"], row["others"], row["sequences_by_symbol"], strict=True
+        ):
+            if n:
+                np.testing.assert_allclose(matrix_row, expected, atol=2e-6)
+                assert others == pytest.approx((V - 26) * p_other, abs=2e-6)
+            else:
+                assert others is None and set(matrix_row) == {None}
+        assert 0 < sum(n > 0 for n in row["sequences_by_symbol"]) <= 26
+
+
+def test_provenance_and_compute(place: Path, always_e: list[Row], tmp_path: Path) -> None:
+    setup = always_e[0]
+    assert (setup["command"], setup["draws"], setup["experiment"]) == ("the command", 1, "cipher-key")
+    assert setup["model_hash"] and setup["data_hash"]
+    assert setup["training_flop"] is None  # this model has no notes
+    notes = {"step": 10, "config": {"batch_size": 4}}
+    assert training_flop(CONFIG, notes) == 10 * 4 * T * CONFIG.flop_per_token(T)
+
+
+@pytest.fixture(scope="module")
+def random_rows(place: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    return run(options(place, tmp_path_factory.mktemp("random")))
+
+
+def test_the_batch_size_does_not_matter(place: Path, tmp_path: Path, random_rows: list[Row]) -> None:
+    others = run(options(place, tmp_path, batch_size=7))
+    assert numbers(others, "setup", "precision", "key") == numbers(random_rows, "setup", "precision", "key")
+    for row, other in zip(of(random_rows, "soft"), of(others, "soft"), strict=True):
+        np.testing.assert_allclose(
+            np.array(row["matrix"], float), np.array(other["matrix"], float), atol=2e-6
+        )
+    assert of(random_rows, "setup")[0]["training_flop"] == 10 * 4 * T * CONFIG.flop_per_token(T)
+
+
+def test_to_a_lexinvariant_model_all_keys_are_the_same(
+    place: Path, tmp_path: Path, random_rows: list[Row]
+) -> None:
+    subject = open_subject(str(place / "random"))
+    text = held_out(subject, str(place / "data"), "test", 4)
+    names = []
+    for number in (0, 1):
+        cipher_ST = encipher(random_keys(0, np.array([number]), LETTERS, V), text.tok_ST)
+        batches = readings(subject.model.params, CONFIG, cipher_ST, text.piece_S, batch_size=4)
+        [(_, reading)] = list(batches)
+        names.append(np.asarray(decipher_logits(subject.model.params, reading.h_BTD)))
+    np.testing.assert_array_equal(names[0], names[1])
+    assert len(np.unique(names[0].argmax(axis=2))) > 5
+    fresh = run(options(place, tmp_path, fresh_keys=True))
+    assert numbers(fresh, "precision") == numbers(random_rows, "precision")
+    [setup] = of(fresh, "setup")
+    assert setup["truth"] == setup["symbols"]
+
+
+def test_a_probe_is_trained_kept_and_used_again(place: Path, tmp_path: Path) -> None:
+    chosen = options(place, tmp_path, reader="both", probe_steps=3, probe_batch_size=2, sequences=4)
+    said: list[str] = []
+    rows = run(chosen, say=said.append)
+    assert [row["reader"] for row in of(rows, "precision")] == ["head", "probe"]
+    [probe] = of(rows, "probe")
+    assert probe["config"]["steps"] == 3 and 0 < probe["metrics"]["loss"] < 20
+    [file] = tmp_path.glob("probe-*.safetensors")
+    assert any("Training a probe" in line for line in said)
+    said.clear()
+    again = run(chosen, say=said.append)
+    assert any("used again" in line for line in said)
+    loaded = run(replace(chosen, reader="probe", probe=file, out=tmp_path / "elsewhere"))
+    probes = [
+        [row for row in numbers(r, "precision", "key") if row["reader"] == "probe"]
+        for r in (rows, again, loaded)
+    ]
+    assert probes[0] == probes[1] == probes[2]
+    with pytest.raises(UserError, match="trained on another model"):
+        run(replace(chosen, model=str(place / "e"), probe=file))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"window": T + 1}, "window of 41 symbols does not fit texts of 40"),
+        ({"window": 0}, "window of 0"),
+        ({"data": "markov12"}, "a vocabulary of 12 symbols and random one of 128"),
+        ({"sequences": 0}, "--sequences"),
+        ({"temperature": 0.0}, "temperature of 0"),
+        ({"reader": "probe", "probe": Path("none.safetensors")}, "There is no probe at none.safetensors"),
+    ],
+)
+def test_wrong_options(place: Path, tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        run(options(place, tmp_path, **changed))
+
+
+@pytest.mark.parametrize(
+    ("config", "vocab", "message"),
+    [
+        (
+            replace(CONFIG, decipher_head=False),
+            CharVocab(),
+            "other has no deciphering head: read it with a probe",
+        ),
+        (replace(CONFIG, lexicon=LexiconConfig(kind="learned")), CharVocab(), "not a lexinvariant model"),
+        (replace(CONFIG, vocab_size=12), LetterVocab(12), "is about characters"),
+    ],
+)
+def test_models_that_do_not_serve(
+    place: Path, tmp_path: Path, config: ModelConfig, vocab: Any, message: str
+) -> None:
+    save_model(tmp_path / "other", config, model_params.init(config, 0), vocab)
+    with pytest.raises(UserError, match=message):
+        run(options(place, tmp_path, model=str(tmp_path / "other")))
+    shutil.rmtree(tmp_path / "other")
+
+
+def test_the_command_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        command.main(["cipher-key", "--help"])
+    assert stop.value.code == 0
+    assert "Example: lexinvariant experiment cipher-key" in capsys.readouterr().out

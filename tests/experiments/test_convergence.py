@@ -1,0 +1,190 @@
+"""Perplexity by context length, with models whose perplexity is known."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lexinvariant.cli import experiment
+from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.errors import UserError
+from lexinvariant.experiments.convergence import Options, losses, run
+from lexinvariant.experiments.perplexity import smoothed_perplexity
+from lexinvariant.experiments.rows import Row, read_rows
+from lexinvariant.experiments.subject import held_out, open_subject
+from lexinvariant.model.params import is_spec, specs
+from lexinvariant.model.reading import readings
+from lexinvariant.model.weights import save_model
+from lexinvariant.text import LetterVocab, open_data
+from lexinvariant.training.evaluate import evaluate
+
+pytestmark = pytest.mark.usefixtures("compile_quickly")
+
+V, T = 12, 20
+OURS = ModelConfig(
+    vocab_size=V,
+    context=T,
+    n_layers=1,
+    width=8,
+    n_heads=2,
+    head_dim=4,
+    hidden=12,
+    lexicon=LexiconConfig("gaussian"),
+)
+THEIRS = replace(OURS, lexicon=LexiconConfig("learned"))
+UNIFORM, RANDOM = 0.0, 1.0
+
+
+def save(folder: Path, config: ModelConfig, scale: float, data: str = "markov") -> str:
+    """A model of random parameters; all-zero ones make every logit 0, so that every symbol is equally likely."""
+    rng = np.random.default_rng(0)
+    params = jax.tree.map(
+        lambda spec: jnp.asarray(scale * rng.normal(size=spec.shape), jnp.float32),
+        specs(config),
+        is_leaf=is_spec,
+    )
+    save_model(folder, config, params, LetterVocab(config.vocab_size), notes={"data": data})
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("models")
+    return {
+        "uniform": save(folder / "uniform", OURS, UNIFORM),
+        "uniform-standard": save(folder / "uniform-standard", THEIRS, UNIFORM),
+        "random": save(folder / "random" / "model", OURS, RANDOM),
+        "standard": save(folder / "standard", THEIRS, RANDOM),
+    }
+
+
+def small(out: Path, model: str, baseline: str | None = None, **changes: Any) -> Options:
+    settings = {"data": "markov12", "window": 5, "sequences": 6, "batch_size": 4} | changes
+    return Options(model=model, baseline=baseline, out=out, **settings)
+
+
+def of_kind(rows: list[Row], kind: str) -> list[Row]:
+    return [row for row in rows if row["kind"] == kind]
+
+
+def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_everywhere(
+    models: dict[str, str], tmp_path: Path
+) -> None:
+    said: list[str] = []
+    options = small(tmp_path, models["uniform"], models["uniform-standard"], draws=2)
+    rows = run(options, command="lexinvariant experiment convergence", say=said.append)
+    assert read_rows(tmp_path / "convergence.jsonl") == rows
+    curves, [gap] = of_kind(rows, "curve"), of_kind(rows, "gap")
+    assert [(row["role"], row["name"]) for row in curves] == [
+        ("lexinvariant", "uniform"),
+        ("standard", "uniform-standard"),
+    ]
+    for row in curves:
+        np.testing.assert_allclose(row["nats"], [np.log(V)] * T, rtol=1e-5)
+        for averaging in ("geometric", "arithmetic"):
+            curve = row["curves"][averaging]
+            for values in (curve["mean"], curve["low"], curve["high"]):
+                np.testing.assert_allclose(values, [V] * (T - 5 + 1), rtol=1e-5)
+            assert row["start"][averaging] == pytest.approx(row["end"][averaging]) == pytest.approx(V)
+        assert row["last_symbol_perplexity"] == pytest.approx(V)
+        assert (row["sequences"], row["window"], row["label"], row["draws"]) == (6, 5, "markov12", 2)
+    np.testing.assert_allclose(gap["curves"]["geometric"]["mean"], 0, atol=1e-5)
+    assert gap["ratio_at_end"]["arithmetic"] == pytest.approx(1)
+    assert curves[0]["subject_hash"] == gap["model_hash"] != curves[1]["subject_hash"]
+    assert any(
+        "uniform: perplexity 12.00 over the first 5 symbols, 12.00 over the last" in line for line in said
+    )
+
+
+def test_nothing_depends_on_the_batch_size(models: dict[str, str], tmp_path: Path) -> None:
+    both = [
+        run(small(tmp_path / str(size), models["random"], models["standard"], batch_size=size))
+        for size in (4, 6)
+    ]
+    for one, other in zip(*both, strict=True):
+        for averaging in ("geometric", "arithmetic"):
+            for name in ("mean", "low", "high"):
+                np.testing.assert_allclose(
+                    one["curves"][averaging][name], other["curves"][averaging][name], rtol=1e-4
+                )
+    ours, theirs, gap = both[0]
+    assert gap["end"]["geometric"] == pytest.approx(ours["end"]["geometric"] / theirs["end"]["geometric"] - 1)
+    assert gap["ratio_at_end"]["geometric"] == pytest.approx(gap["end"]["geometric"] + 1)
+    # The row is enough to draw the curve again, with this window or another.
+    again = smoothed_perplexity(np.array([ours["nats"]]), 5)
+    np.testing.assert_allclose(again, ours["curves"]["geometric"]["mean"])
+
+
+def test_losses_are_those_of_the_evaluation(models: dict[str, str], tmp_path: Path) -> None:
+    subject = open_subject(models["random"])
+    options = small(tmp_path, models["random"])
+    text = held_out(subject, "markov12", "test", 6)
+    nats_ST = losses(subject, text, options)
+    pieces = open_data("markov12").split("test", T)
+    expected = evaluate(subject.model.params, OURS, pieces, sequences=6, batch_size=4)
+    np.testing.assert_allclose(nats_ST.mean(axis=0), expected.loss_by_position, atol=2e-4)
+
+
+def test_draws_average_probabilities(models: dict[str, str], tmp_path: Path) -> None:
+    subject = open_subject(models["random"])
+    text = held_out(subject, "markov12", "test", 4)
+    first_KS = np.array(
+        [
+            np.concatenate(
+                [
+                    np.asarray(reading.logp_BT)[:, 0]
+                    for _, reading in readings(
+                        subject.model.params, OURS, text.tok_ST, text.piece_S, draw=draw
+                    )
+                ]
+            )
+            for draw in range(3)
+        ]
+    )
+    nats_ST = losses(subject, text, small(tmp_path, models["random"], draws=3))
+    np.testing.assert_allclose(np.exp(-nats_ST[:, 0]), np.exp(first_KS).mean(axis=0), rtol=1e-4)
+
+
+def test_without_a_baseline_there_is_one_curve(models: dict[str, str], tmp_path: Path) -> None:
+    [row] = run(small(tmp_path, models["uniform"], label="toy", split="valid"))
+    assert (row["kind"], row["label"], row["split"], row["name"]) == ("curve", "toy", "valid", "uniform")
+
+
+def test_what_cannot_be_measured_is_said_in_one_sentence(models: dict[str, str], tmp_path: Path) -> None:
+    def fails(match: str, model: str, baseline: str | None = None, **changes: Any) -> None:
+        with pytest.raises(UserError, match=match):
+            run(small(tmp_path / "out", model, baseline, **changes))
+
+    fails("window of 21 symbols does not fit the model's context of 20", models["random"], window=21)
+    fails("window of 0 symbols", models["random"], window=0)
+    fails("at least 1", models["random"], sequences=0)
+    fails("at least 1", models["random"], draws=0)
+    fails("not a lexinvariant model", models["standard"])
+    fails("is lexinvariant itself", models["random"], models["uniform"])
+    other = save(tmp_path / "other-data", THEIRS, UNIFORM, data="another")
+    fails("trained on other data", models["random"], other)
+    fewer = save(tmp_path / "fewer", replace(OURS, vocab_size=5), UNIFORM)
+    fails("vocabulary of 12 symbols and fewer one of 5", fewer)
+    fewer = save(tmp_path / "fewer-standard", replace(THEIRS, vocab_size=5), UNIFORM)
+    fails("has a vocabulary of 12 and .*fewer-standard one of 5", models["random"], fewer)
+    longer = save(tmp_path / "longer", replace(THEIRS, context=30), UNIFORM)
+    fails("has a context of 20 and .*longer one of 30", models["random"], longer)
+    assert not (tmp_path / "out").exists()  # nothing is written before all is well
+
+
+def test_the_command_line_explains_and_runs_it(
+    models: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        experiment.main(["convergence", "--help"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Example: lexinvariant experiment convergence" in printed
+    assert "tighter confidence band" in printed
+    arguments = ["--model", models["uniform"], "--data", "markov12", "--window", "5", "--sequences", "4"]
+    assert experiment.main(["convergence", *arguments, "--batch-size", "4", "--out", str(tmp_path)]) == 0
+    [row] = read_rows(tmp_path)
+    assert row["command"].endswith(f"--batch-size 4 --out {tmp_path}")

@@ -1,0 +1,176 @@
+"""The synthetic reasoning experiment, from models on disk to rows."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.errors import UserError
+from lexinvariant.experiments import synthetic
+from lexinvariant.experiments.intervals import wilson
+from lexinvariant.experiments.rows import Row, read_rows
+from lexinvariant.experiments.symbol_tasks import Continue
+from lexinvariant.experiments.synthetic import Options, run, token_counts
+from lexinvariant.model.params import is_spec, specs
+from lexinvariant.model.weights import save_model
+from lexinvariant.text import CharVocab, LetterVocab, open_data, prepare
+
+pytestmark = pytest.mark.usefixtures("compile_quickly")
+CONTEXT = 48
+
+
+def write_model(folder: Path, kind: str, readout: str, context: int = CONTEXT, letters: int = 0) -> Path:
+    vocab = LetterVocab(letters) if letters else CharVocab()
+    config = ModelConfig(
+        vocab_size=vocab.size,
+        context=context,
+        n_layers=1,
+        width=16,
+        n_heads=2,
+        head_dim=8,
+        hidden=24,
+        lexicon=LexiconConfig(kind=kind),
+        readout=readout,
+    )
+    rng = np.random.default_rng(0)
+    params = jax.tree.map(
+        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
+    )
+    save_model(folder, config, params, vocab)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    root = tmp_path_factory.mktemp("synthetic")
+    (root / "text.txt").write_text("aaaa bb c -> d\n" * 400)
+    prepare([str(root / "text.txt")], root / "data", valid_fraction=0, test_fraction=0, progress=False)
+    models = {"ours": ("permuted", "seen"), "standard": ("learned", "full")}
+    places = {name: str(write_model(root / name, *kind)) for name, kind in models.items()}
+    return places | {"data": str(root / "data")}
+
+
+@pytest.fixture(scope="module")
+def measured(places: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Options, list[Row]]:
+    options = Options(
+        model=places["ours"],
+        baseline=places["standard"],
+        data=places["data"],
+        out=tmp_path_factory.mktemp("rows"),
+        examples=10,
+        batch_size=4,
+        pairs=2,
+        sweep=True,
+        sweep_examples=6,
+        sweep_pairs=(2, 50),
+        sweep_demonstrations=(1,),
+        sweep_lengths=(3,),
+    )
+    said: list[str] = []
+    rows = run(options, command="lexinvariant experiment synthetic", say=said.append)
+    assert any("left out: LookUp(pairs=50) does not fit the context of 48" in line for line in said)
+    return options, rows
+
+
+def test_every_model_task_and_way_of_drawing_has_a_row(measured: tuple[Options, list[Row]]) -> None:
+    options, rows = measured
+    assert read_rows(options.out / "synthetic.jsonl") == rows
+    tasks = {(r["task"], r["drawn"], r["lexinvariant"]) for r in rows if r["kind"] == "task"}
+    assert len(tasks) == 8
+    assert {tuple(r["setting"].values()) for r in rows if r["kind"] == "sweep"} == {(2,), (1, 3, 2)}
+    for row in rows:
+        assert row["low"] <= row["accuracy"] <= row["high"]
+        assert len(row["by_position"]) == row["setting"].get("answer", 1)
+        assert row["accuracy"] == pytest.approx(np.mean(row["by_position"]))
+        assert row["model_hash"] and row["data_hash"]
+        assert row["shown"][0]["prompt"].endswith("->")
+    assert {r["symbols"] for r in rows if r["drawn"] == "frequency"} == {4}
+    assert {r["symbols"] for r in rows if r["drawn"] == "even"} == {92}
+    assert {r["name_hash"] for r in rows if r["lexinvariant"]} == {rows[0]["model_hash"]}
+
+
+def test_batch_size_changes_nothing(
+    measured: tuple[Options, list[Row]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, rows = measured
+    monkeypatch.setattr(Options, "tasks", lambda self: (synthetic.Permutation(),))
+    [again] = run(replace(options, batch_size=7, sweep=False, out=tmp_path, data=None, baseline=None))
+    [before] = [
+        row
+        for row in rows
+        if (row["kind"], row["drawn"], row["lexinvariant"], row["task"])
+        == ("task", "even", True, "Permutation")
+    ]
+    assert (again["shown"], again["by_position"]) == (before["shown"], before["by_position"])
+
+
+def test_a_model_that_solves_the_tasks_is_given_full_marks(
+    places: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def last_value(prompt_ST: np.ndarray, n: int) -> np.ndarray:
+        """Right where there is one pair only."""
+        return prompt_ST[:, [3, 4]][:, :n]
+
+    solver: Callable[..., Continue] = lambda subject, options, say: last_value  # noqa: E731
+    monkeypatch.setattr(synthetic, "greedy_model", solver)
+    monkeypatch.setattr(Options, "tasks", lambda self: (synthetic.LookUp(1),))
+    [row] = run(Options(model=places["ours"], out=tmp_path, examples=20))
+    assert (row["accuracy"], row["with_separators"], row["whole"], row["high"]) == (1.0, 1.0, 1.0, 1.0)
+    assert row["low"] == pytest.approx(wilson(1.0, 20)[0])
+
+
+def test_tokens_are_counted_in_the_train_split(places: dict[str, str]) -> None:
+    count_V = token_counts(open_data(places["data"]))
+    assert count_V.sum() == 400 * len("aaaa bb c -> d\n")
+    assert {chr(i): n for i, n in enumerate(count_V) if n and chr(i).isalpha()} == {
+        "a": 1600,
+        "b": 800,
+        "c": 400,
+        "d": 400,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"pairs": 9}, r"LookUp takes 50 tokens and the context of ours has 48: give a smaller --pairs"),
+        ({"demonstrations": 4}, r"Permutation takes 55 tokens .* smaller --demonstrations or --length"),
+        ({"pairs": 0}, "nothing to look up"),
+        ({"answer": 4}, "--answer from 1 to"),
+        ({"examples": 0}, "give each at least 1"),
+        ({"data": "markov12"}, "prepared with the vocabulary letters12"),
+        ({"baseline": "ours"}, "is lexinvariant itself"),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_sentence(
+    places: dict[str, str], changes: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    if "baseline" in changes:
+        changes = {"baseline": places[changes["baseline"]]}
+    with pytest.raises(UserError, match=sentence):
+        run(Options(**{"model": places["ours"], "out": tmp_path, "examples": 2} | changes))
+    assert not (tmp_path / "synthetic.jsonl").exists()
+
+
+def test_models_that_do_not_fit_are_refused(places: dict[str, str], tmp_path: Path) -> None:
+    letters = write_model(tmp_path / "letters", "permuted", "seen", letters=12)
+    with pytest.raises(UserError, match="letters12 cannot write '->'"):
+        run(Options(model=str(letters), out=tmp_path))
+    other = write_model(tmp_path / "other", "learned", "full", context=32)
+    with pytest.raises(UserError, match="differ in vocabulary or context"):
+        run(Options(model=places["ours"], baseline=str(other), out=tmp_path))
+
+
+@pytest.mark.parametrize(("share", "n"), [(0.0, 10), (1.0, 10), (0.5, 400), (0.918, 1000)])
+def test_wilson_agrees_with_scipy(share: float, n: int) -> None:
+    from scipy.stats import binomtest
+
+    expected = binomtest(round(share * n), n).proportion_ci(method="wilson")
+    assert wilson(share, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert wilson(share, 0) == (0.0, 1.0)

@@ -1,0 +1,130 @@
+"""One real server on a free port, with a model that was never trained."""
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import uvicorn
+
+from lexinvariant.cli.serve import address, listen
+from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.decipher.solve import Solver
+from lexinvariant.model import params as model_params
+from lexinvariant.model.api import load
+from lexinvariant.model.weights import save_model
+from lexinvariant.text import CharVocab
+from lexinvariant.web.app import Limits, create_app
+from lexinvariant.web.service import Service
+from lexinvariant.web.worker import Worker
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        assert self.headers["content-type"] == "application/json", self.body
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a server listens, and how to ask it."""
+
+    url: str
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        host, port = self.url.removeprefix("http://").split(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=60)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            named = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, named, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self.ask("GET", path, headers=headers)
+
+    def post(self, path: str, value: Any) -> Answer:
+        return self.ask("POST", path, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("web") / "tiny"
+    config = ModelConfig(
+        context=128,
+        n_layers=1,
+        width=32,
+        n_heads=2,
+        head_dim=16,
+        hidden=64,
+        lexicon=LexiconConfig(kind="permuted"),
+        readout="seen",
+        decipher_head=True,
+        decipher_hidden=32,
+    )
+    # Numbers of any kind will do, and these need no compiler.
+    rng, specs = np.random.default_rng(0), model_params.specs(config)
+    params = jax.tree.map(
+        lambda spec: jnp.asarray(0.2 * rng.normal(size=spec.shape), jnp.float32),
+        specs,
+        is_leaf=model_params.is_spec,
+    )
+    save_model(folder, config, params, CharVocab())
+    return folder
+
+
+@contextmanager
+def serve(model: Path, limits: Limits, worker: Worker | None = None) -> Iterator[Site]:
+    loaded = load(model)
+    service = Service(loaded, "tiny", solver=Solver(loaded, use_reader=False), warm_up=False)
+    if worker is not None:
+        service.worker.stop(10)
+        service.worker = worker
+    listening = listen("127.0.0.1", 0)
+    config = uvicorn.Config(
+        create_app(service, limits), http="h11", ws="none", lifespan="on", log_level="warning"
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    try:
+        yield Site(address(listening))
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        listening.close()
+    assert not thread.is_alive()
+
+
+@pytest.fixture(scope="session")
+def site(tiny_model: Path) -> Iterator[Site]:
+    with serve(tiny_model, Limits(body_bytes=20_000)) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def serve_with(tiny_model: Path) -> Callable[[Limits, Worker], AbstractContextManager[Site]]:
+    """A server of its own, with a worker of the test's own."""
+    return lambda limits, worker: serve(tiny_model, limits, worker)

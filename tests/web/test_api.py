@@ -1,0 +1,327 @@
+"""The JSON interface, asked over real connections."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from lexinvariant.experiments.paper_texts import PAPER_TEXTS
+from lexinvariant.text.letters import letters_only
+from lexinvariant.web.app import Limits
+from lexinvariant.web.examples import GOLD_BUG, MESSAGE
+from lexinvariant.web.worker import Worker
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Site
+
+pytestmark = pytest.mark.usefixtures("compile_quickly")
+TEXT = "Ubzk zk rnz vfnvrl. Dcoo zd rl erl bfokv?"
+
+
+def test_a_reading(site: Site) -> None:
+    answer = site.post("/api/decipher", {"text": TEXT, "cribs": {"z": "s"}, "alphabet": "letters", "top": 2})
+    assert answer.status == 200
+    reading = answer.json
+    assert set(reading) >= {"plaintext", "key", "confidence", "alternatives", "seconds"}
+    assert len(reading["plaintext"]) == len(TEXT)
+    assert reading["key"]["z"] == "s"
+    assert reading["plaintext"][TEXT.index("z")] == "s"
+    assert reading["plaintext"][4] == " "
+    assert all(0 <= p <= 1 for p in reading["confidence"].values())
+    assert reading["seconds"] >= 0
+
+
+def test_a_trace(site: Site) -> None:
+    trace = site.post("/api/trace", {"text": TEXT, "cribs": {"z": "s"}, "alphabet": "letters"}).json
+    shape = tuple(len(trace[name]) for name in ("lengths", "symbols", "characters"))
+    table = np.frombuffer(base64.b64decode(trace["table"]), np.uint8).reshape(shape)
+    assert trace["cells"] == list(TEXT)
+    z, s = trace["symbols"].index("z"), trace["characters"].index("s")
+    assert table[-1, z, s] == 255
+    assert (np.delete(table[-1, :, s], z) == 0).all()
+    assert trace["note"] is None
+
+
+def test_enciphering_can_be_undone_with_the_key_it_gives(site: Site) -> None:
+    for into in ("letters", "ascii", "shapes"):
+        answer = site.post("/api/encipher", {"text": MESSAGE, "into": into, "seed": 3}).json
+        again = site.post("/api/encipher", {"text": MESSAGE, "into": into, "seed": 3}).json
+        other = site.post("/api/encipher", {"text": MESSAGE, "into": into, "seed": 4}).json
+        assert answer == again != other
+        undone = "".join(answer["key"].get(symbol, symbol) for symbol in answer["ciphertext"])
+        assert undone == (letters_only(MESSAGE) if into == "shapes" else MESSAGE)
+    assert (
+        site.post("/api/encipher", {"text": MESSAGE}).json
+        != site.post("/api/encipher", {"text": MESSAGE}).json
+    )
+
+
+def test_letters_stay_letters_in_their_case_and_the_rest_is_kept(site: Site) -> None:
+    secret = site.post("/api/encipher", {"text": MESSAGE, "seed": 1}).json["ciphertext"]
+    for plain, written in zip(MESSAGE, secret, strict=True):
+        assert (plain.isupper(), plain.islower()) == (written.isupper(), written.islower())
+        assert plain.isalpha() or plain == written
+
+
+def test_the_examples(site: Site) -> None:
+    examples = {example["name"]: example for example in site.get("/api/examples").json["examples"]}
+    assert [examples[paper.name.lower()]["text"] for paper in PAPER_TEXTS] == [
+        paper.text for paper in PAPER_TEXTS
+    ]
+    assert {example["focus"] for example in examples.values() if example["group"] == "paper"} == {"z"}
+    letter = examples["message"]
+    assert "".join(letter["key"].get(c, c) for c in letter["text"]) == MESSAGE
+    # Poe prints the solution with the cryptogram.
+    key = dict(zip("52†8134609*‡(.);?¶:]-", "abdefghilmnorpstuvywc", strict=True))
+    plain = "".join(key[symbol] for symbol in GOLD_BUG)
+    assert plain.startswith("agoodglassinthebishopshostelinthedevilsseattwentyonedegreesandthirteenminutes")
+    assert plain.endswith("abeelinefromthetreethroughtheshotfiftyfeetout")
+
+
+def test_health(site: Site) -> None:
+    health = site.get("/api/health").json
+    assert health["status"] == "ready"
+    assert (health["model"], health["symbols"], health["context"]) == ("tiny", 128, 128)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "sentence"),
+    [
+        ("/api/decipher", {}, 422, "'text' is missing"),
+        ("/api/decipher", {"text": 7}, 422, "'text' must be a string"),
+        ("/api/decipher", {"text": ""}, 422, ""),
+        ("/api/trace", {"text": ""}, 422, "nothing to decipher"),
+        ("/api/decipher", {"text": "abc", "crib": {}}, 422, "did you mean 'cribs'?"),
+        ("/api/decipher", {"text": "abc", "cribs": ["a"]}, 422, "must be an object"),
+        ("/api/decipher", {"text": "abc", "cribs": {"a": 1}}, 422, "must be an object"),
+        ("/api/decipher", {"text": "abc", "cribs": {"a": "xy"}}, 422, "one symbol to one character"),
+        ("/api/decipher", {"text": "abc", "cribs": {"a": "x", "b": "x"}}, 422, ""),
+        ("/api/trace", {"text": "abc", "cribs": {"a": "x", "b": "x"}}, 422, "cannot both stand for x"),
+        ("/api/decipher", {"text": "abc", "alphabet": "greek"}, 422, "'auto', 'letters', 'ascii'"),
+        ("/api/decipher", {"text": "abc", "unspaced": "yes"}, 422, "true or false"),
+        ("/api/decipher", {"text": "abc", "top": 0}, 422, "from 1 to 20"),
+        ("/api/decipher", {"text": "abc", "top": True}, 422, "from 1 to 20"),
+        ("/api/decipher", {"text": "abc", "top": 1e999}, 422, "from 1 to 20"),
+        ("/api/decipher", {"text": "\ud800"}, 422, "surrogate"),
+        ("/api/trace", {"text": "abc", "cribs": {"\ud800": "a"}}, 422, "surrogate"),
+        ("/api/trace", {"text": "".join(map(chr, range(0x4E00, 0x4E00 + 129)))}, 422, ""),
+        ("/api/encipher", {"text": "abc", "into": "runes"}, 422, "'letters', 'ascii', 'shapes'"),
+        ("/api/encipher", {"text": "abc", "seed": -1}, 422, "whole number"),
+        ("/api/decipher", ["abc"], 400, "not a JSON object"),
+    ],
+)
+def test_a_wrong_question_gets_a_sentence(
+    site: Site, path: str, body: Any, status: int, sentence: str
+) -> None:
+    answer = site.post(path, body)
+    assert answer.status == status, answer.body
+    assert set(answer.json) == {"error"}
+    assert sentence in answer.json["error"]
+    assert "Traceback" not in answer.json["error"]
+    assert "\n" not in answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b'{"text": "\xff"}', "not UTF-8 (byte 10)"),
+        (b"[" * 15_000, "not JSON"),
+        (b'{"text": "a", "top": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b"text=abc", "not JSON"),
+        (b"\x00\x01\x02", "not JSON"),
+    ],
+)
+def test_what_is_no_json_is_refused(site: Site, body: bytes, sentence: str) -> None:
+    answer = site.ask("POST", "/api/decipher", body, {"Content-Type": "application/json"})
+    assert answer.status == 400
+    assert sentence in answer.json["error"]
+
+
+def test_other_types_are_refused_so_that_no_other_site_can_send_them_unasked(site: Site) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        answer = site.ask("POST", "/api/decipher", b'{"text": "abc"}', {"Content-Type": kind})
+        assert answer.status == 415
+        assert "application/json" in answer.json["error"]
+    preflight = site.ask("OPTIONS", "/api/decipher", headers={"Origin": "http://evil.example"})
+    assert preflight.status == 405
+    assert not [name for name in preflight.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize("size", [20_001, 300_000, 5_000_000])
+def test_a_large_body_is_refused(site: Site, size: int) -> None:
+    body = json.dumps({"text": "a" * (size - 12)}).encode()
+    answer = site.ask("POST", "/api/decipher", body, {"Content-Type": "application/json"})
+    assert answer.status == 413
+    assert "larger than 20,000 bytes" in answer.json["error"]
+
+
+def test_unknown_paths_and_methods(site: Site) -> None:
+    for path in (
+        "/nothing",
+        "/api/nothing",
+        "/../pyproject.toml",
+        "/static/",
+        "/%2e%2e/app.py",
+        "/index.html",
+    ):
+        answer = site.get(path)
+        assert answer.status == 404
+        assert "There is nothing at" in answer.json["error"]
+    answer = site.get("/api/decipher")
+    assert answer.status == 405
+    assert answer.headers["allow"] == "POST"
+    assert "GET is not possible" in answer.json["error"]
+    assert site.ask("DELETE", "/").status == 405
+
+
+def test_every_answer_carries_the_headers(site: Site) -> None:
+    answers = [
+        site.get("/"),
+        site.get("/nothing"),
+        site.post("/api/decipher", {}),
+        site.get("/", Host="evil.example"),
+    ]
+    for answer in answers:
+        policy = answer.headers["content-security-policy"].split("; ")
+        assert "default-src 'none'" in policy
+        assert "script-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert "server" not in answer.headers or "uvicorn" in answer.headers["server"]
+    assert [answer.status for answer in answers] == [200, 404, 422, 421]
+
+
+def test_a_rebound_name_learns_nothing(site: Site) -> None:
+    answer = site.ask(
+        "POST", "/api/trace", b'{"text": "abc"}', {"Host": "evil.example", "Content-Type": "application/json"}
+    )
+    assert answer.status == 421
+    assert "does not answer for that host" in answer.json["error"]
+
+
+def test_the_page_s_files(site: Site) -> None:
+    page = site.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    text = page.body.decode()
+    assert '<script type="module" src="/app.js">' in text
+    assert "style=" not in text
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert site.get("/app.js").headers["content-type"].startswith("text/javascript")
+    assert site.get("/style.css").headers["content-type"].startswith("text/css")
+    assert site.get("/icon.svg").headers["content-type"] == "image/svg+xml"
+
+
+def test_fifty_clients_at_once_are_all_answered(site: Site) -> None:
+    texts = [f"{TEXT} {chr(ord('a') + i % 26)}{chr(ord('a') + i // 26)}" for i in range(50)]
+    few = texts[:5]  # clients ask for the same text too, and searching all fifty would only take longer
+    together = threading.Barrier(50)
+
+    def client(text: str) -> tuple[int, int]:
+        together.wait(30)
+        reading = site.post("/api/decipher", {"text": few[texts.index(text) % 5], "alphabet": "letters"})
+        traced = site.post("/api/trace", {"text": text, "alphabet": "letters"})
+        assert len(reading.json["plaintext"]) == len(text)
+        assert traced.json["cells"] == list(text)
+        return reading.status, traced.status
+
+    with ThreadPoolExecutor(50) as clients:
+        assert list(clients.map(client, texts)) == [(200, 200)] * 50
+
+
+def test_a_bad_text_does_not_spoil_those_read_with_it(site: Site) -> None:
+    def client(text: str) -> int:
+        return site.post("/api/decipher", {"text": text, "alphabet": "letters", "top": 1}).status
+
+    with ThreadPoolExecutor(4) as clients:
+        statuses = list(clients.map(client, ["some words", "", "more words", "other words"]))
+    assert statuses == [200, 422, 200, 200]
+
+
+class SlowDesk:
+    """A worker that stands still until the gate is opened, with room for two more to wait."""
+
+    def __init__(self) -> None:
+        self.gate, self.began = threading.Event(), threading.Event()
+        self.asked: list[str] = []
+        self.worker = Worker(self.answer_all, most_waiting=2)
+
+    def answer_all(self, questions: Any) -> list[bytes]:
+        self.asked += [question.text for question in questions]
+        self.began.set()
+        self.gate.wait(20)
+        return [b'{"late": true}'] * len(questions)
+
+
+@pytest.fixture
+def slow(serve_with: Any) -> Iterator[tuple[Site, SlowDesk]]:
+    desk = SlowDesk()
+    with serve_with(Limits(seconds=0.5), desk.worker) as site:
+        yield site, desk
+        desk.gate.set()
+
+
+def test_the_time_limit_and_the_full_queue(slow: tuple[Site, SlowDesk]) -> None:
+    site, desk = slow
+
+    def client(number: int) -> tuple[int, Any]:
+        answer = site.post("/api/trace", {"text": f"abc {number}"})
+        return answer.status, answer.json
+
+    with ThreadPoolExecutor(8) as clients:
+        first = clients.submit(client, 0)
+        assert desk.began.wait(20)
+        others = [clients.submit(client, number) for number in range(1, 8)]
+        late = {"error": "No answer within 0.5 seconds: try again, or send a shorter text."}
+        assert first.result() == (504, late)
+        desk.gate.set()  # and those that waited have their time now
+        answers = [other.result() for other in others]
+    full = {"error": "Too many questions are waiting: try again in a moment."}
+    assert answers.count((503, full)) == 5
+    assert answers.count((200, {"late": True})) == 2
+
+
+def test_a_client_that_goes_takes_its_question_along(slow: tuple[Site, SlowDesk]) -> None:
+    site, desk = slow
+
+    def is_waiting(number: int) -> bool:
+        return site.get("/api/health").json["waiting"] == number
+
+    with ThreadPoolExecutor(1) as clients:
+        first = clients.submit(site.post, "/api/trace", {"text": "abc"})
+        assert desk.began.wait(20)
+        host, port = site.url.removeprefix("http://").split(":")
+        leaving = http.client.HTTPConnection(host, int(port))
+        leaving.request("POST", "/api/trace", b'{"text": "gone"}', {"Content-Type": "application/json"})
+        while not is_waiting(1):
+            time.sleep(0.01)
+        leaving.close()
+        assert first.result().status == 504  # meanwhile the server has noticed
+        desk.gate.set()
+    assert site.post("/api/trace", {"text": "here"}).status == 200
+    assert desk.asked == ["abc", "here"]
+
+
+def test_what_nobody_foresaw_is_answered_without_a_traceback(
+    serve_with: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(questions: Any) -> list[bytes]:
+        raise ZeroDivisionError("secret detail")
+
+    with serve_with(Limits(), Worker(broken)) as site:
+        answer = site.post("/api/trace", {"text": "abc"})
+        assert answer.status == 500
+        assert "secret" not in answer.json["error"]
+        assert site.get("/api/health").status == 200
+    assert "secret detail" in caplog.text

@@ -1,0 +1,294 @@
+"""The page in a real Chromium: the system's own, driven by Playwright."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Site
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the browser's driver is missing: pip install playwright"
+)
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt install chromium"),
+    pytest.mark.usefixtures("compile_quickly"),
+]
+TEXT = "Ubzk zk rnz vfnvrl. Dcoo zd rl erl bfokv?"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Any, site: Site) -> Iterator[Any]:
+    """Opens the page; afterwards nothing may have been complained about, and nothing asked of other hosts."""
+    contexts, complaints = [], []
+
+    def visit(path: str = "/", **settings: Any) -> Any:
+        context = browser.new_context(**{"reduced_motion": "reduce", **settings})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on(
+            "console",
+            lambda message: message.type in ("error", "warning") and complaints.append(message.text),
+        )
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: request.url.startswith(site.url) or complaints.append(request.url))
+        page.on(
+            "requestfailed",
+            lambda request: "ERR_ABORTED" in request.failure or complaints.append(request.url),
+        )
+        page.goto(site.url + path)
+        page.wait_for_selector(".chip")
+        return page
+
+    visit.complaints = complaints
+    yield visit
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def decipher(page: Any, text: str = TEXT, alphabet: str = "letters") -> None:
+    page.fill("#text", text)
+    page.select_option("#alphabet", alphabet)
+    page.click("#go")
+    settle(page)
+
+
+def settle(page: Any) -> None:
+    page.wait_for_selector(
+        "body:not(.busy)"
+    )  # a function would be a string to evaluate, which our policy forbids
+
+
+def read(page: Any) -> str:
+    """What the large letters of the text say."""
+    return page.eval_on_selector_all("#stage b", "all => all.map(b => b.textContent).join('')")
+
+
+def move(page: Any, position: int) -> None:
+    page.locator("#slider").focus()
+    page.evaluate(
+        "at => { const s = document.getElementById('slider'); s.value = at; s.dispatchEvent(new Event('input')); }",
+        position,
+    )
+
+
+def heat(page: Any) -> str:
+    return page.evaluate("document.getElementById('map').toDataURL()")
+
+
+def test_a_text_is_deciphered_and_the_slider_goes_back_in_time(visit: Any) -> None:
+    page = visit()
+    decipher(page)
+    n = len(TEXT)
+    assert page.get_attribute("#slider", "max") == str(n + 1)
+    assert page.input_value("#slider") == str(n + 1)  # without motion, the solution stands there at once
+    solution = page.inner_text("#plaintext")
+    assert len(solution) == n
+    assert solution[4] == " "
+    assert "Solution" in page.inner_text("#moment")
+    assert "The plaintext:" in page.inner_text("#news")
+    rows = page.locator("#rows button").count()
+    assert rows == len({c for c in TEXT.lower() if c.isalpha()})
+
+    end = heat(page)
+    move(page, 3)
+    assert heat(page) != end
+    assert page.inner_text("#moment").startswith("3 of")
+    assert page.locator("#stage .cell.unread").count() == sum(c.isalpha() for c in TEXT[3:])
+    assert page.get_attribute("#slider", "aria-valuetext") == page.inner_text("#moment")
+    move(page, 0)
+    assert read(page).lower() == "".join(TEXT.split()).lower()  # nothing is read: only the cipher is there
+
+
+def test_playing_reads_on_and_ends_at_the_solution(visit: Any) -> None:
+    page = visit(reduced_motion="no-preference")
+    page.fill("#text", TEXT)
+    page.click("#go")
+    page.wait_for_selector("#play.playing")
+    assert page.get_attribute("#play", "aria-label") == "Pause"
+    page.click("#play")
+    at = int(page.input_value("#slider"))
+    assert at <= len(TEXT)
+    assert page.get_attribute("#play", "aria-label") == "Play"
+    page.click("#play")
+    page.wait_for_selector("body.solved")
+    assert page.get_attribute("#play", "aria-label") == "Play"
+    assert page.get_attribute("#solution", "aria-pressed") == "true"
+
+
+def test_a_symbol_is_pinned_and_freed_again(visit: Any) -> None:
+    page = visit()
+    decipher(page)
+    page.locator("#stage .cell", has_text="z").first.click()
+    page.fill("#pin-to", "q")
+    page.click(".pin button[type=submit]")
+    page.wait_for_selector("#stage .cell.pinned")
+    settle(page)
+    pinned = page.locator("#stage .cell.pinned b").all_inner_texts()
+    assert pinned == ["q"] * TEXT.count("z")
+    assert (
+        page.locator("#rows button[aria-pressed=true]").get_attribute("aria-label").startswith("z: q, pinned")
+    )
+    assert "1 pinned" in page.inner_text("#facts")
+    assert "z pinned to q" in page.inner_text("#news")
+
+    page.locator("#rows button").filter(has_text="k").first.click()
+    page.fill("#pin-to", "q")
+    page.click(".pin button[type=submit]")
+    assert "z is pinned to q already" in page.inner_text("#trouble")
+
+    page.locator("#stage .cell.pinned").first.click()
+    page.get_by_role("button", name="Unpin", exact=True).click()
+    page.wait_for_selector("#stage .cell.pinned", state="detached")
+    assert page.locator("#stage .cell.pinned").count() == 0
+
+
+def test_the_keyboard_alone_is_enough(visit: Any) -> None:
+    page = visit()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    page.locator("#text").focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(TEXT)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#rows button")
+    settle(page)
+    for _ in range(40):  # on to the list of symbols
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.classList.contains('row-label')"):
+            break
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    label = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
+    symbol = label.split(":")[0]
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "pin-to"
+    page.keyboard.type("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#stage .cell.pinned")
+    settle(page)
+    assert page.evaluate("document.activeElement.id") == "pin-to"
+    assert f"{symbol} pinned to j" in page.inner_text("#news")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith(
+        f"{symbol}: j, pinned"
+    )
+
+
+def test_text_is_never_html(visit: Any) -> None:
+    page = visit()
+    evil = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
+    decipher(page, evil, "ascii")
+    assert page.title() == "lexinvariant: watch a model break a cipher"
+    assert page.locator("main script, #stage img").count() == 0
+    move(page, 0)
+    assert read(page).replace("␣", " ") == evil
+    assert "<" in page.locator("#rows button .from").all_inner_texts()
+
+
+def test_light_and_dark_differ_and_both_can_be_read(visit: Any) -> None:
+    maps = []
+    for scheme in ("light", "dark"):
+        page = visit(color_scheme=scheme)
+        decipher(page)
+        maps.append(heat(page))
+        contrast = page.evaluate(
+            """() => {
+              const light = (css) => {
+                const [r, g, b] = css.match(/[\\d.]+/g).slice(0, 3).map((v) => {
+                  const c = Number(v) / 255;
+                  return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+                });
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+              };
+              const behind = light(getComputedStyle(document.querySelector('.card')).backgroundColor);
+              const swatches = [...document.querySelectorAll('.swatch:not(.unread), .legend, .moment, h2')];
+              return swatches.map((e) => {
+                const front = light(getComputedStyle(e).color);
+                return (Math.max(front, behind) + 0.05) / (Math.min(front, behind) + 0.05);
+              });
+            }"""
+        )
+        assert min(contrast) >= 4.5
+    assert maps[0] != maps[1]
+
+
+def test_a_text_of_one_s_own_is_enciphered_and_read(visit: Any) -> None:
+    page = visit()
+    page.check("input[value=encipher]", force=True)
+    assert page.input_value("#text") == ""  # the example's text was not theirs
+    page.fill("#text", "Nobody knows what this says.")
+    page.select_option("#into", "shapes")
+    page.click("#go")
+    page.wait_for_selector("#rows button")
+    settle(page)
+    assert page.input_value("#text").split(" ")[0][1] == page.input_value("#text").split(" ")[0][3]  # nObOdy
+    assert len(page.input_value("#text")) == len("nobody knows what this says")
+    assert "The key is known here" in page.inner_text("#facts")
+
+
+def test_the_paper_s_examples_are_one_click_away(visit: Any) -> None:
+    page = visit()
+    assert page.locator(".chips").nth(1).locator(".chip").count() == 4
+    page.click("text=A zat in the pazk")
+    page.wait_for_selector("#rows button")
+    settle(page)
+    assert page.locator("#rows button[aria-pressed=true]").get_attribute("aria-label").startswith("z:")
+    assert "pazk with a zat" in page.input_value("#text")
+
+
+def test_a_phone_has_no_sideways_scrolling(visit: Any) -> None:
+    page = visit(viewport={"width": 360, "height": 740})
+    decipher(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_what_goes_wrong_is_said(visit: Any) -> None:
+    page = visit()
+    page.fill("#text", "  ")
+    page.click("#go")
+    assert "Paste a ciphertext first" in page.inner_text("#trouble")
+    assert visit.complaints == []
+    page.fill("#text", "".join(map(chr, range(0x4E00, 0x4E00 + 130))))
+    page.click("#go")
+    page.wait_for_selector("#trouble:not([hidden])")
+    settle(page)
+    assert "130 different" in page.inner_text("#trouble")
+    assert page.is_hidden("#result")
+    # The browser itself notes answers of 4xx; those are all that may be there.
+    assert all("status of 422" in complaint for complaint in visit.complaints)
+    visit.complaints.clear()
+
+
+def test_every_control_has_a_name(visit: Any) -> None:
+    page = visit()
+    decipher(page)
+    tree = page.locator("body").aria_snapshot()
+    controls = [
+        line.strip()
+        for line in tree.splitlines()
+        if line.strip().startswith(
+            ("- button", "- slider", "- textbox", "- combobox", "- checkbox", "- radio", "- img")
+        )
+    ]
+    assert len(controls) > 20
+    assert not [control for control in controls if '"' not in control]

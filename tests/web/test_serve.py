@@ -1,0 +1,75 @@
+"""`lexinvariant serve` as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from lexinvariant.cli.main import main
+
+
+def test_the_command_serves_until_it_is_interrupted(tiny_model: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "lexinvariant",
+        "serve",
+        "--model",
+        str(tiny_model),
+        "--port",
+        "0",
+        "--no-warm-up",
+    ]
+    quickly = {
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        "XDG_CACHE_HOME": str(tmp_path),
+        "PYTHONUNBUFFERED": "1",
+    }
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **quickly}
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        try:
+            found = re.fullmatch(r"The page is at (http://127\.0\.0\.1:\d+) \(Ctrl-C stops it\)\.\n", line)
+            assert found, line
+            with urllib.request.urlopen(f"{found[1]}/api/health", timeout=30) as answer:
+                assert json.load(answer)["model"] == "tiny"
+        finally:
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "Stopped.\n", "")
+
+
+def test_a_port_in_use_is_told_at_once(tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--model", str(tiny_model), "--port", str(port)]) == 2
+    error = capsys.readouterr().err
+    assert f"Nothing can listen at 127.0.0.1 port {port}" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--port", "70000"], "There is no port 70000"),
+        (["--host", "no.such.host.invalid", "--port", "0"], "Nothing can listen at no.such.host.invalid"),
+        (["--time-limit", "0"], "leaves none to answer"),
+        (["--model", "nowhere/at/all", "--port", "0"], "There is no folder"),
+    ],
+)
+def test_what_cannot_be_served(options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", *options]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
