@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick lint docs clean
+.PHONY: demo test quick lint docs screenshots clean
 .DEFAULT_GOAL := demo
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -25,6 +25,9 @@ test: lint
 
 quick: $(VENV)/.ready  ## what to run while editing
 	$(BIN)/python -m pytest -x -m 'not slow'
+
+screenshots: $(VENV)/.ready  ## take docs/figures/page-*.png anew; needs Chromium
+	$(BIN)/python tests/web/screenshots.py
 
 docs: $(VENV)/.ready  ## regenerate docs/cli.md from --help
 	$(BIN)/python -m lexinvariant.cli.document > docs/cli.md

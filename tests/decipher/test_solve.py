@@ -13,7 +13,7 @@ from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.decipher import alphabet, calibrate, solve
 from lexinvariant.decipher.api import Model
 from lexinvariant.decipher.cipher import PRINTABLE, random_cipher
-from lexinvariant.decipher.judge import Judge
+from lexinvariant.decipher.judge import Judge, judged
 from lexinvariant.decipher.named import named, windows
 from lexinvariant.decipher.samples import draw_samples, plain_documents
 from lexinvariant.decipher.search import Task
@@ -79,6 +79,17 @@ def test_a_text_is_read_whatever_its_key(solver: Solver, reading: Reading) -> No
     alone = [solver.read([text])[0] for text in texts[1:]]
     for together, by_itself in zip(batch[1:], alone, strict=True):
         assert together.to_json() | {"seconds": 0} == by_itself.to_json() | {"seconds": 0}
+
+
+def test_many_texts_are_dealt_out_to_processes(solver: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solve, "MANY", 3)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    texts = [written(PLAIN, 1), "ab", written(PLAIN, 2), written(PLAIN, 3)]
+    batch = solver.read(texts, top=1)
+    assert [r.plaintext for r in batch if len(r.plaintext) > 2] == [PLAIN] * 3
+    assert len(batch[1].plaintext) == 2
+    alone = solver.read(texts[2:3], top=1)[0]
+    assert batch[2].to_json() | {"seconds": 0} == alone.to_json() | {"seconds": 0}
 
 
 def test_emoji_numbers_and_tokens_are_read_as_letters_are(solver: Solver, reading: Reading) -> None:
@@ -257,7 +268,7 @@ def test_the_judge_overrules_the_n_gram() -> None:
     long = solve.bundled("spaced3")
     task = Task(long, [puzzle.running], len(puzzle.symbols), np.arange(26), {})
     start = solve._kept(task, np.array([[8, 19, 7, 0, 4]], np.int32))
-    best = solve._judged(Knowing(tiny("learned", decipher_head=False)), task, start)
+    best = judged(Knowing(tiny("learned", decipher_head=False)), task, start)
     read = puzzle.plaintext(
         {s: alphabet.LOWER[v] for s, v in zip(puzzle.symbols, best.key_NS[0], strict=True)}
     )

@@ -12,6 +12,7 @@ import io
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -64,6 +65,8 @@ class Options:
     """Which others to measure."""
     peer_texts: int = 30
     """Texts a length for the others: the first ones of ours. subbreaker takes seconds for each."""
+    annealer_swaps: int = 10_000
+    """Swaps that each of the plain annealer's 50 restarts may try."""
     batch: int = 0
     """Measure also this many texts of 200 symbols at once; the bar is 1,000 in 60 seconds on two cores."""
     seed: int = 0
@@ -87,7 +90,7 @@ def run(options: Options, command: str = "", say: Callable[[str], None] = lambda
         draws=1,
     )
     solver = _our_solver(options.model)
-    others = {name: solve for name in options.peers if (solve := _peer(name, say)) is not None}
+    others = {name: solve for name in options.peers if (solve := _peer(name, options, say)) is not None}
     rows: list[Row] = []
     with RowWriter(options.out / "decipher.jsonl", provenance) as writer:
         for setting in options.settings:
@@ -260,22 +263,22 @@ def _write(
     )
 
 
-def _peer(name: str, say: Callable[[str], None]) -> Solve | None:
+def _peer(name: str, options: Options, say: Callable[[str], None]) -> Solve | None:
     if name == "annealer":
-        return anneal_plainly
+        return partial(anneal_plainly, swaps=options.annealer_swaps)
     if importlib.util.find_spec(name) is None:
         say(f"{name} is not installed, so it is left out: pip install 'lexinvariant[peers]'.")
         return None
     return {"subbreaker": _subbreaker, "cipher_solver": _cipher_solver}[name]()
 
 
-def anneal_plainly(cipher: str, setting: Setting) -> str:
+def anneal_plainly(cipher: str, setting: Setting, swaps: int = 10_000) -> str:
     """Simulated annealing with our n-gram and nothing else: 50 restarts, none of which learns from another."""
     puzzle = make_puzzle(cipher, "letters", setting == "unspaced")
     ngram = bundled("spaced" if setting == "spaced" else "unspaced")
     task = search.Task(ngram, [puzzle.running], len(puzzle.symbols), np.arange(26), {})
     rng = np.random.default_rng(0)
-    effort = search.Effort(keys=50, swaps=10_000, coldness=0.1, redraw=10**9)
+    effort = search.Effort(keys=50, swaps=swaps, coldness=0.1, redraw=10**9)
     found, _ = search.anneal(task, search.by_frequency(task, effort.keys, rng), effort, rng)
     best = {symbol: ngram.alphabet[v] for symbol, v in zip(puzzle.symbols, found.key_NS[0], strict=True)}
     return puzzle.plaintext(best)

@@ -27,7 +27,7 @@ class Arguments:
     """Read a substitution cipher: print its plaintext (coloured by confidence on a terminal), the key, and how sure it
     is. Works for letters, digits, glyphs, emoji or numbers, up to 128 different ones, with spaces kept or not.
 
-    example: lexinvariant decipher "Vdds vd kb siz gxt wsgqz kvutpz." --crib z=e
+    example: lexinvariant decipher "Myyv my qw vgy chk avcdy qpxkfy, zdk qpxdf dcqckw txvg wcu." --crib y=e
     """
 
     text: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = ""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import tyro
 
+from lexinvariant.cli.decipher import keep_compiled_programs
 from lexinvariant.errors import UserError
 
 
@@ -41,6 +42,7 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant serve")
     if arguments.time_limit <= 0:
         raise UserError(f"A time limit of {arguments.time_limit:g} seconds leaves none to answer: give more.")
+    keep_compiled_programs()
     try:
         import uvicorn
 
@@ -53,7 +55,6 @@ def main(argv: list[str]) -> int:
     from lexinvariant.web.service import Service
 
     with listen(arguments.host, arguments.port) as listening:
-        keep_compiled_programs()
         service = Service(load(arguments.model), model_name(arguments.model), warm_up=arguments.warm_up)
         app = create_app(service, Limits(seconds=arguments.time_limit), served_as=arguments.host)
         config = uvicorn.Config(
@@ -111,12 +112,3 @@ def address(listening: socket.socket) -> str:
 def model_name(place: str) -> str:
     folder = Path(place)
     return folder.resolve().name if folder.exists() else place
-
-
-def keep_compiled_programs() -> None:
-    """Compiled programs are kept in the user's cache folder, so that only the first start is slow."""
-    import jax
-
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lexinvariant" / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from lexinvariant.decipher.ngram import SPACED
 from lexinvariant.errors import UserError
 
+Ids = NDArray[Any]
+"""Small whole numbers; two bytes each, since a text may have millions of symbols."""
 Alphabet = Literal["auto", "letters", "ascii"]
 Kind = Literal["letters", "glyphs", "ascii"]
 MOST_SYMBOLS = 128
@@ -38,17 +40,17 @@ class Puzzle:
     """The text in pieces of one symbol each."""
     kind: Kind
     symbols: tuple[str, ...]
-    symbol_T: NDArray[np.int64]
+    symbol_T: Ids
     """The number of each cell's symbol, KEPT where it stands for itself."""
     spaced: bool
     """Whether word breaks are to be seen."""
 
     @cached_property
     def count_S(self) -> NDArray[np.int64]:
-        return np.bincount(self.symbol_T[self.symbol_T != KEPT], minlength=len(self.symbols))
+        return np.array([np.count_nonzero(self.symbol_T == s) for s in range(len(self.symbols))])
 
     @cached_property
-    def running(self) -> NDArray[np.int64]:
+    def running(self) -> Ids:
         """Symbols in a row with a single BREAK between words; without breaks where none are to be seen."""
         if not self.spaced:
             return self.symbol_T[self.symbol_T != KEPT]
@@ -56,7 +58,7 @@ class Puzzle:
         first_T = ~kept_T | (np.roll(~kept_T, 1) & kept_T)  # of a run of kept cells only the first counts
         if len(first_T):
             first_T[0] = not kept_T[0]
-        row = np.where(kept_T, BREAK, self.symbol_T)[first_T]
+        row = np.where(kept_T, np.int16(BREAK), self.symbol_T)[first_T]
         return row[:-1] if len(row) and row[-1] == BREAK else row
 
     def plaintext(self, key: Mapping[str, str]) -> str:
@@ -120,31 +122,27 @@ def looks_like_letters(cells: Sequence[str]) -> bool:
     return usual and odd <= 0.04 * len(pairs)
 
 
-def _number(cells: str | tuple[str, ...], kind: Kind) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _number(cells: str | tuple[str, ...], kind: Kind) -> tuple[tuple[str, ...], Ids]:
     """The cipher symbols by first occurrence, and the number of each cell's symbol."""
-    if isinstance(cells, str):  # by code points, since a text may have millions of them
-        code_T = np.frombuffer(cells.encode("utf-32-le", "surrogatepass"), np.uint32)
-        code_U, first_U, inverse_T = np.unique(code_T, return_index=True, return_inverse=True)
-        names = [chr(code) for code in code_U]
-    else:
-        table = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
-        names, first_U = list(table), np.arange(len(table))
-        inverse_T = np.fromiter((table[cell] for cell in cells), np.int64, len(cells))
+    names = list(dict.fromkeys(cells))  # by first occurrence
     number: dict[str, int] = {}
-    number_U = np.full(len(names), KEPT, np.int64)
-    for u in np.argsort(first_U, kind="stable"):
-        name = names[u]
-        if kind == "letters":
-            if len(name) != 1 or name not in LOWER + UPPER:
-                continue
-            name = name.lower()
-        elif kind == "glyphs" and name.isspace():
+    number_of: dict[str, int] = {}
+    for cell in names:
+        name = cell.lower() if kind == "letters" else cell
+        if (kind == "letters" and (len(cell) != 1 or cell not in LOWER + UPPER)) or (
+            kind == "glyphs" and cell.isspace()
+        ):
             continue
-        number_U[u] = number.setdefault(name, len(number))
-    return tuple(number), number_U[inverse_T]
+        number_of[cell] = number.setdefault(name, len(number))
+    if not isinstance(cells, str):
+        return tuple(number), np.array([number_of.get(cell, KEPT) for cell in cells], np.int16)
+    code_T = np.frombuffer(cells.encode("utf-32-le", "surrogatepass"), np.uint32)
+    number_U = np.full(max(map(ord, names)) + 1, KEPT, np.int16)
+    number_U[[ord(cell) for cell in number_of]] = list(number_of.values())
+    return tuple(number), number_U[code_T]
 
 
-def _shows_words(symbol_T: NDArray[np.int64]) -> bool:
+def _shows_words(symbol_T: Ids) -> bool:
     """Whether what stands between the symbols parts words: not where there is nothing, nor in groups of one size."""
     (breaks,) = np.nonzero(symbol_T == KEPT)
     if len(breaks) == 0:

@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.config import ModelConfig
+from lexinvariant.decipher import calibrate, search
+from lexinvariant.decipher.ngram import SPACED
+from lexinvariant.decipher.search import Found, Task
 from lexinvariant.errors import UserError
 from lexinvariant.model.api import Model, load
 from lexinvariant.model.params import Params
@@ -23,7 +26,11 @@ from lexinvariant.text import CharVocab
 READER = WEIGHTS / "reader"
 ROWS = 16  # readings at a time: one shape for each length, so few programs to compile
 
+JUDGED_TOKENS = 3500
+"""Characters that the reader may read for one text: half a second on two cores."""
+
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 
 @partial(jax.jit, static_argnames=("config",))
@@ -69,3 +76,32 @@ class Judge:
 def bundled_judge(folder: Path = READER) -> Judge | None:
     """The reader that comes with the package, read once; None where it was left out."""
     return Judge(load(folder)) if (folder / "config.json").exists() else None
+
+
+def judged(judge: Judge, task: Task, found: Found) -> Found:
+    """The reader's cost and the n-gram's of the keys that matter, and of what is one swap away from the best."""
+    row = task.pieces[0]
+    fixed = np.where(row < 0, -1 - row, 0)
+    letters = np.array(list(SPACED))
+    share = calibrate.READER_SHARE
+
+    def nats(key_NS: Ints) -> Floats:
+        plain_NT = letters[np.where(row < 0, fixed, key_NS[:, np.maximum(row, 0)])]
+        return judge.nats(["".join(plain_T) for plain_T in plain_NT])
+
+    allowed = max(16, JUDGED_TOKENS // (len(row) + 8))
+    asked = found.key_NS[: max(8, allowed // 2)]
+    known: dict[bytes, tuple[Ints, float]] = {}
+    while len(asked):
+        cost_N = share * nats(asked) + (1 - share) * search.costs(task, asked)
+        known |= {key_S.tobytes(): (key_S, cost) for key_S, cost in zip(asked, cost_N, strict=True)}
+        if len(known) >= allowed:
+            break
+        # What the n-gram likes best of all that is one swap away from the two best so far.
+        leaders = sorted(known.values(), key=lambda pair: pair[1])[:2]
+        near = search.merged(task, [search.neighbours(task, key_S) for key_S, _ in leaders])
+        asked = np.array(
+            [key_S for key_S in near.key_NS if key_S.tobytes() not in known][: max(8, allowed // 4)]
+        )
+    ranked = sorted(known.values(), key=lambda pair: pair[1])
+    return Found(np.stack([key_S for key_S, _ in ranked]), np.array([cost for _, cost in ranked]))

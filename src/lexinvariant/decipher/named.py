@@ -55,7 +55,7 @@ def windows(n: int, longest: int, most: int = MOST_WINDOWS) -> list[slice]:
 
 
 def named(
-    model: Model, symbol_T: NDArray[np.int64], n_symbols: int, characters: str, draws: int = 1
+    model: Model, symbol_T: NDArray[np.integer], n_symbols: int, characters: str, draws: int = 1
 ) -> Floats:
     """logp_SC: what each symbol is, as a mean over its occurrences in the second copies and over draws."""
     check_head(model)

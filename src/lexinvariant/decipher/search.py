@@ -202,10 +202,10 @@ def anneal(task: Task, first_SR: Ints, effort: Effort, rng: np.random.Generator)
             total_R = total_R[chosen_R]
         (i, j), (place_P, weight_P1) = pairs[pair], touched[pair]
         new_PR = weight_P1 * (key_SR[j] - key_SR[i])
-        new_PR += code_TR[place_P]
-        new_cost_PR = np.take(cost_G, new_PR, mode="clip")  # clip skips a check; all codes are in range
-        change_R = new_cost_PR.sum(axis=0, dtype=np.int32)
-        change_R -= cost_TR[place_P].sum(axis=0, dtype=np.int32)
+        new_PR += code_TR.take(place_P, axis=0)
+        new_cost_PR = cost_G.take(new_PR, mode="clip")  # clip skips a check; all codes are in range
+        change_R = np.add.reduce(new_cost_PR, axis=0, dtype=np.int32)
+        change_R -= np.add.reduce(cost_TR.take(place_P, axis=0), axis=0, dtype=np.int32)
         if task.prior_SV is not None:
             change_R += (
                 prior_SV[i, key_SR[j]]
@@ -214,7 +214,7 @@ def anneal(task: Task, first_SR: Ints, effort: Effort, rng: np.random.Generator)
                 - prior_SV[j, key_SR[j]]
             )
         taken_R = change_R * coldness[step] <= SCALE * rng.standard_exponential(n_keys, np.float32)
-        (taken,) = np.nonzero(taken_R)
+        (taken,) = taken_R.nonzero()
         if len(taken) == 0:
             continue
         cells = (place_P[:, None], taken)
@@ -239,6 +239,12 @@ def distinct(task: Task, key_SR: Ints, cost_R: Floats) -> Found:
     key_NS, first_N = np.unique(key_SR[: task.n_symbols].T, axis=0, return_index=True)
     best_first = np.argsort(cost_R[first_N], kind="stable")
     return Found(key_NS[best_first].astype(np.int32), cost_R[first_N][best_first])
+
+
+def merged(task: Task, several: Sequence[Found]) -> Found:
+    """All keys of several searches, without repeats."""
+    key_NS = np.concatenate([found.key_NS for found in several])
+    return distinct(task, key_NS.T, np.concatenate([found.cost_N for found in several]))
 
 
 def neighbours(task: Task, key_S: Ints) -> Found:

@@ -115,8 +115,8 @@ def _errors(rows: list[Row]) -> Drawing:
         "decipher-errors",
         f"Symbol error rate by length of the text for {len(solvers)} solvers; ours, {TITLES[settings[0]]}: {numbers}.",
         "Share of the enciphered symbols that are read wrongly, mean over texts with 95% bootstrap intervals. Grey "
-        "dashes are the bars that this project set itself. Slow solvers were given the first few of our texts only; the "
-        "table tells how many, and how ours did on just those.",
+        "dashes are the bars that this project set itself. Slow solvers were given the first few of our texts only; "
+        "the table tells how many, and how ours did on just those.",
         draw,
         (9.5, 4.6),
     )

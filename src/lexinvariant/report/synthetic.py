@@ -283,6 +283,7 @@ def _bar_panel(axes: Axes, rows: list[Row], theme: Theme) -> None:
     axes.set_xticks(range(len(pairs)), [f"{task}\n{DRAWN[drawn]}" for task, drawn in pairs])
     axes.set_ylim(0, 105)
     axes.grid(visible=False, axis="x")
+    axes.set_axisbelow(True)
 
 
 def _sweep(rows: list[Row]) -> Drawing:

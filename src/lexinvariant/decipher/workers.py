@@ -1,0 +1,57 @@
+"""Many texts on all cores: processes of our own, since NumPy's short calls hold the interpreter's lock.
+
+A worker is started by its module's name and given its texts through a pipe, so that nothing is asked of the caller's
+program (multiprocessing would import it again) and jax, which does not survive a fork, is not in the way.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lexinvariant.decipher.solve import Reading
+
+Texts = Sequence[str | Sequence[str]]
+
+
+def read_on_all_cores(
+    texts: Texts, options: Mapping[str, Any], read_here: Callable[[Texts], list[Reading]]
+) -> list[Reading]:
+    """Deal the texts out to this process and one for every other core; readings come in the order of the texts."""
+    n_parts = min(os.cpu_count() or 1, len(texts))
+    command = [sys.executable, "-m", "lexinvariant.decipher.workers"]
+    workers = []
+    for part in range(1, n_parts):
+        worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert worker.stdin is not None
+        pickle.dump((texts[part::n_parts], dict(options)), worker.stdin)
+        worker.stdin.close()
+        workers.append(worker)
+    out: list[Any] = [None] * len(texts)
+    out[::n_parts] = read_here(texts[::n_parts])
+    for part, worker in enumerate(workers, start=1):
+        assert worker.stdout is not None
+        answer = worker.stdout.read()
+        worker.stdout.close()
+        # A worker that was killed, say for want of memory, leaves its texts to us.
+        done = worker.wait() == 0
+        out[part::n_parts] = pickle.loads(answer) if done else read_here(texts[part::n_parts])
+    return out
+
+
+def main() -> None:
+    """Read texts and options from standard input, write readings to standard output."""
+    from lexinvariant.decipher.solve import Solver
+
+    texts, options = pickle.load(sys.stdin.buffer)
+    solver = Solver(use_reader=False)
+    pickle.dump([solver.read([text], **options)[0] for text in texts], sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()
