@@ -80,7 +80,7 @@ def main(argv: list[str]) -> int:
 
 def _decipher(argv: list[str]) -> int:
     from lexinvariant.bench import decipher
-    from lexinvariant.cli.decipher import keep_compiled_programs
+    from lexinvariant.cli.compiled import keep_compiled_programs
 
     prog = "lexinvariant bench decipher"
     options = tyro.cli(decipher.Options, args=argv, prog=prog)

@@ -1,16 +1,15 @@
 """`lexinvariant decipher TEXT`: the plaintext of a substitution cipher, its key, and how sure both are."""
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.console import Console
 from rich.text import Text
 
+from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.cli.files import read_text
 from lexinvariant.errors import UserError
 
@@ -109,17 +108,6 @@ def _cribs(pairs: Sequence[str]) -> dict[str, str]:
                 f"The cribs contradict each other: {symbol} cannot be both {cribs[symbol]} and {plain}."
             )
     return cribs
-
-
-def keep_compiled_programs() -> None:
-    """Let jax keep what it compiles in the user's cache folder: the next command starts in half of the time."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    try:
-        (home / "lexinvariant").mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return  # a home that cannot be written to
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(home / "lexinvariant" / "compiled"))
-    os.environ.setdefault("JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
 def show(reading: "Reading", symbols: str | Sequence[str], console: Console) -> None:

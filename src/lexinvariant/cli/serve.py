@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tyro
 
-from lexinvariant.cli.decipher import keep_compiled_programs
+from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.errors import UserError
 
 
