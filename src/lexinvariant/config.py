@@ -221,23 +221,30 @@ class TrainConfig:
 
     def changed(self, settings: Mapping[str, Any]) -> "TrainConfig":
         """A copy with some settings changed, named by dotted paths: {"data.path": "data/stdlib", "steps": 300}."""
-        config = self
-        for name, value in settings.items():
-            config = _with_setting(config, name.split("."), value, name)
-        return config
+        return _with_settings(self, {tuple(name.split(".")): value for name, value in settings.items()})
 
 
 Config = TypeVar("Config")
 
 
-def _with_setting(node: Config, path: list[str], value: Any, name: str) -> Config:
-    """Dataclasses are frozen, so every one on the way to the setting is rebuilt."""
+def _with_settings(node: Config, settings: Mapping[tuple[str, ...], Any], inside: str = "") -> Config:
+    """Dataclasses are frozen, so every one on the way to a setting is rebuilt; once, since settings that only agree
+    with each other (a width and its heads) must be changed together.
+    """
     known = [f.name for f in dataclasses.fields(node)] if dataclasses.is_dataclass(node) else []
-    if path[0] not in known:
-        hint = f": did you mean {nearest(path[0], known)!r}?" if known else ": a setting has no parts."
-        raise UserError(f"There is no setting {name!r}{hint}")
-    inner = value if len(path) == 1 else _with_setting(getattr(node, path[0]), path[1:], value, name)
-    return dataclasses.replace(node, **{path[0]: inner})  # type: ignore[type-var]
+    values: dict[str, Any] = {}
+    within: dict[str, dict[tuple[str, ...], Any]] = {}
+    for (first, *rest), value in settings.items():
+        if first not in known:
+            hint = f": did you mean {nearest(first, known)!r}?" if known else ": a setting has no parts."
+            raise UserError(f"There is no setting {inside + '.'.join((first, *rest))!r}{hint}")
+        if rest:
+            within.setdefault(first, {})[tuple(rest)] = value
+        else:
+            values[first] = value
+    for first, parts in within.items():
+        values[first] = _with_settings(values.get(first, getattr(node, first)), parts, f"{inside}{first}.")
+    return dataclasses.replace(node, **values)  # type: ignore[type-var]
 
 
 def to_json(config: Any) -> str:

@@ -11,6 +11,7 @@ from lexinvariant.errors import UserError, nearest
 
 EXPERIMENTS = {
     "training": "learning curves of runs, at equal compute",
+    "ablation": "what each part of a recipe is worth, in short runs",
     "theory": "convergence of the lexinvariant mixture, its bounds, and the limit for English",
     "convergence": "perplexity by context length, lexinvariant beside standard",
     "uncertainty": "what a model takes one symbol of a text to be, at each of its occurrences",

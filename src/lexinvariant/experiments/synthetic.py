@@ -122,7 +122,7 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
     )
     with RowWriter(options.out / "synthetic.jsonl", provenance) as writer:
         rows = [
-            writer.write("task", **_measure(options, subject, task, drawn, alphabet, options.examples, say))
+            writer.write("task", **measure(options, subject, task, drawn, alphabet, options.examples, say))
             for drawn, alphabet in alphabets.items()
             for task in options.tasks()
             for subject in subjects
@@ -131,9 +131,7 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
             rows += [
                 writer.write(
                     "sweep",
-                    **_measure(
-                        options, subject, task, "even", alphabets["even"], options.sweep_examples, say
-                    ),
+                    **measure(options, subject, task, "even", alphabets["even"], options.sweep_examples, say),
                 )
                 for task in _that_fit(options, subjects[0], alphabets["even"], say)
                 for subject in subjects
@@ -214,7 +212,7 @@ def greedy_model(subject: Subject, options: Options, say: Say) -> Continue:
     return continue_
 
 
-def _measure(
+def measure(
     options: Options, subject: Subject, task: Task, drawn: str, alphabet: Alphabet, n: int, say: Say
 ) -> dict[str, Any]:
     examples = make_examples(task, alphabet, n, options.seed)

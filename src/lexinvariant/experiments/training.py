@@ -37,7 +37,7 @@ def run(options: Options, command: str = "", say: Callable[[str], None] = lambda
     """Append one row a run to training.jsonl."""
     if not options.runs:
         raise UserError("There are no runs to compare: give at least one run's folder.")
-    curves = [_curve(folder) for folder in options.runs]
+    curves = [curve_of(folder) for folder in options.runs]
     files = [file for folder in options.runs for file in (folder / "metrics.jsonl", folder / "config.json")]
     provenance = Provenance("training", seed=0, command=command, data_hash=hash_files(files))
     with RowWriter(options.out / "training.jsonl", provenance) as writer:
@@ -49,7 +49,7 @@ def run(options: Options, command: str = "", say: Callable[[str], None] = lambda
     return rows
 
 
-def _curve(folder: Path) -> Row:
+def curve_of(folder: Path) -> Row:
     """What a run measured on held-out text, and what it had spent by then."""
     valid = [row for row in read_metrics(folder / "metrics.jsonl") if row["kind"] == "valid"]
     if not valid or not (folder / "config.json").is_file():

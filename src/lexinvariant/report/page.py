@@ -12,6 +12,7 @@ from pathlib import Path
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.report import (
+    ablation,
     cipher_key,
     convergence,
     decipher,
@@ -26,6 +27,7 @@ from lexinvariant.report.section import Section, Table
 
 SECTIONS: list[Callable[[list[Row]], Section | None]] = [
     training.section,
+    ablation.section,
     convergence.section,
     cipher_key.section,
     decipher.section,

@@ -1,0 +1,226 @@
+"""What each part of a recipe is worth: short runs of a preset, each with one thing changed.
+
+Every variant reads as many tokens as the recipe itself, so batch and steps trade against each other. Rows by kind:
+`variant`, one a run. Runs are kept beside the rows, and the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from lexinvariant.config import TrainConfig
+from lexinvariant.errors import UserError, nearest
+from lexinvariant.experiments import synthetic
+from lexinvariant.experiments.rows import Provenance, Row, RowWriter
+from lexinvariant.experiments.subject import Subject, open_subject
+from lexinvariant.experiments.symbol_tasks import alphabet_of
+from lexinvariant.experiments.training import curve_of
+from lexinvariant.presets import preset
+from lexinvariant.text import open_data
+from lexinvariant.training.evaluate import evaluate
+from lexinvariant.training.loop import train
+
+Say = Callable[[str], None]
+Settings = Mapping[str, Any]
+RECIPE = "the recipe"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One thing changed: what it tells, and which settings it takes."""
+
+    question: str
+    settings: Callable[[TrainConfig], Settings]
+
+
+def _paper(config: TrainConfig) -> Settings:
+    """The paper's choices at this size; its warm-up is the same share of training."""
+    return {
+        "model.lexicon.kind": "gaussian",
+        "model.readout": "full",
+        "model.smeared_keys": False,
+        "model.qk_scale_init": 1.0,
+        "model.decipher_head": False,
+        "optimizer.name": "adafactor",
+        "optimizer.rate": 0.01,
+        "optimizer.schedule": "cosine",
+        "optimizer.final_rate_share": 0.1,
+        "optimizer.warmup_steps": max(1, config.steps // 250),
+        "optimizer.weight_decay": 0.0,
+        "optimizer.clip_norm": 0.0,
+    }
+
+
+def _reshaped(config: TrainConfig, width_share: float) -> Settings:
+    """Another width at about the same number of parameters, which go with depth times width squared."""
+    heads = max(2, 2 * round(config.model.n_heads * width_share / 2))
+    share = heads / config.model.n_heads
+    return {
+        "model.width": heads * config.model.head_dim,
+        "model.n_heads": heads,
+        "model.hidden": round(config.model.hidden * share),
+        "model.n_layers": max(1, round(config.model.n_layers / share**2)),
+    }
+
+
+VARIANTS = {
+    RECIPE: Variant("nothing changed", lambda c: {}),
+    "no annealing": Variant(
+        "every symbol permuted from the first step", lambda c: {"model.lexicon.kind": "permuted"}
+    ),
+    "longer annealing": Variant(
+        "over 35% of the steps, as in the first recipe", lambda c: {"model.lexicon.anneal_share": 0.35}
+    ),
+    "fresh Gaussians": Variant(
+        "the paper's lexicon in place of a permuted table", lambda c: {"model.lexicon.kind": "gaussian"}
+    ),
+    "no smeared keys": Variant("a key knows its own symbol alone", lambda c: {"model.smeared_keys": False}),
+    "no deciphering head": Variant(
+        "no second loss that teaches to decipher", lambda c: {"model.decipher_head": False}
+    ),
+    "full readout": Variant("a logit for every symbol, seen or not", lambda c: {"model.readout": "full"}),
+    "attention even at first": Variant(
+        "queries and keys start at a scale of 1", lambda c: {"model.qk_scale_init": 1.0}
+    ),
+    "AdamW": Variant(
+        "at 1e-3, without weight decay",
+        lambda c: {"optimizer.name": "adamw", "optimizer.rate": 1e-3, "optimizer.weight_decay": 0.0},
+    ),
+    "twice the rate": Variant("a bolder optimiser", lambda c: {"optimizer.rate": 2 * c.optimizer.rate}),
+    "half the batch": Variant(
+        "twice the steps", lambda c: {"batch_size": c.batch_size // 2, "steps": 2 * c.steps}
+    ),
+    "twice the batch": Variant(
+        "half the steps", lambda c: {"batch_size": 2 * c.batch_size, "steps": c.steps // 2}
+    ),
+    "twice the context": Variant(
+        "half the batch", lambda c: {"model.context": 2 * c.model.context, "batch_size": c.batch_size // 2}
+    ),
+    "deeper": Variant("three quarters of the width", lambda c: _reshaped(c, 0.75)),
+    "wider": Variant("one and a half times the width", lambda c: _reshaped(c, 1.5)),
+    "the paper's recipe": Variant("all of the paper's choices, at this size", _paper),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Train short variants of a preset, each with one thing changed, and compare them on held-out text.
+
+    Example: lexinvariant experiment ablation --preset char-tiny --data data/stdlib --steps 200 --variants "the recipe"
+    "no smeared keys"
+    """
+
+    data: str = ""
+    """A folder written by `lexinvariant data prepare`; presets with data of their own need none."""
+    preset: str = "char-small"
+    """The recipe."""
+    steps: int = 2000
+    """Steps of every run; the schedules shrink with them."""
+    variants: tuple[str, ...] = ()
+    """Names of those to run. Default: all."""
+    out: Path = Path("runs/report")
+    """Folder for the rows (ablation.jsonl) and the runs (ablation/NAME)."""
+    sequences: int = 1000
+    """Held-out contexts that the trained models are compared on."""
+    examples: int = 500
+    """Examples of LookUp and of Permutation; 0 leaves them out."""
+    batch_size: int = 64
+    """Sequences at a time in comparing. Results do not depend on it."""
+    seed: int = 0
+
+
+def run(options: Options, command: str = "", say: Say = lambda line: None) -> list[Row]:
+    """Train what is not trained yet and append a row a variant to ablation.jsonl."""
+    if options.steps < 2 or options.sequences < 1 or options.examples < 0:
+        raise UserError("Give --steps of at least 2, --sequences of at least 1 and --examples of at least 0.")
+    names = options.variants or tuple(VARIANTS)
+    for name in names:
+        if name not in VARIANTS:
+            raise UserError(f"There is no variant {name!r}: did you mean {nearest(name, VARIANTS)!r}?")
+    recipe = _recipe(options)
+    data = open_data(recipe.data.path)
+    provenance = Provenance("ablation", options.seed, command, data_hash=data.fingerprint, draws=1)
+    rows = []
+    with RowWriter(options.out / "ablation.jsonl", provenance) as writer:
+        for number, name in enumerate(names, start=1):
+            say(f"[{number}/{len(names)}] {name}: {VARIANTS[name].question}")
+            rows.append(writer.write("variant", **_measure(options, recipe, name, say)))
+    return rows
+
+
+def _recipe(options: Options) -> TrainConfig:
+    base = preset(options.preset)
+    path = options.data or base.data.path
+    if not path:
+        raise UserError(f"{options.preset} needs data: give --data with a prepared folder.")
+    every = max(1, options.steps // 4)
+    return base.changed(
+        {
+            "data.path": path,
+            "steps": options.steps,
+            "seed": options.seed,
+            "optimizer.warmup_steps": min(base.optimizer.warmup_steps, options.steps // 2),
+            "run.eval_every": every,
+            "run.save_every": every,
+            "run.keep_last": 1,
+            "run.keep_best": 0,
+            "run.tensorboard": False,
+        }
+    )
+
+
+def _measure(options: Options, recipe: TrainConfig, name: str, say: Say) -> dict[str, Any]:
+    settings = VARIANTS[name].settings(recipe)
+    config = recipe.changed(settings)
+    folder = options.out / "ablation" / name.replace(" ", "-").replace("'", "")
+    outcome = train(config, folder, name)
+    if not outcome.finished:
+        raise UserError(f"{name} was stopped at step {outcome.step}: give the same command to go on.")
+    subject = open_subject(str(outcome.model_folder))
+    # All on the recipe's own context, whatever they were trained on.
+    held_out = evaluate(
+        subject.model.params,
+        subject.model.config,
+        open_data(config.data.path).split("valid", recipe.model.context),
+        sequences=options.sequences,
+        batch_size=options.batch_size,
+        seed=options.seed,
+        dtype=config.dtype,
+    )
+    tasks = _tasks(options, subject, config.dtype)
+    say(
+        f"    {held_out.metrics['tail_loss']:.3f} nats at the end of the context (perplexity "
+        f"{np.exp(held_out.metrics['tail_loss']):.2f})"
+    )
+    return {
+        "group": f"{options.preset}, {options.steps:,} steps",
+        "name": name,
+        "question": VARIANTS[name].question,
+        "settings": dict(settings),
+        "sequences": options.sequences,
+        **{f"held_out_{key}": value for key, value in held_out.metrics.items()},
+        "tasks": tasks,
+        "examples": options.examples,
+        "curve": {key: value for key, value in curve_of(folder).items() if key != "name"},
+    }
+
+
+def _tasks(options: Options, subject: Subject, dtype: Literal["float32", "bfloat16"]) -> dict[str, float]:
+    """Accuracy in the paper's two tasks, where the vocabulary can write them."""
+    if not options.examples or not subject.knows_characters:
+        return {}
+    settings = synthetic.Options(
+        examples=options.examples, batch_size=options.batch_size, seed=options.seed, dtype=dtype
+    )
+    alphabet = alphabet_of(subject.model.vocab)
+    return {
+        task.name: synthetic.measure(
+            settings, subject, task, "even", alphabet, options.examples, lambda line: None
+        )["accuracy"]
+        for task in settings.tasks()
+    }

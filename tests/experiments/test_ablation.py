@@ -1,0 +1,56 @@
+"""Short runs with one thing changed: they train, are compared on the same text, and go on where they stopped."""
+
+from pathlib import Path
+
+import pytest
+
+from lexinvariant.errors import UserError
+from lexinvariant.experiments.ablation import RECIPE, VARIANTS, Options, run
+from lexinvariant.experiments.rows import read_rows
+from lexinvariant.presets import preset
+from lexinvariant.report import ablation as report
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_reads_as_many_tokens_and_keeps_its_size(name: str) -> None:
+    recipe = preset("char-small").changed({"steps": 2000})
+    config = recipe.changed(VARIANTS[name].settings(recipe))
+    assert config.tokens_per_step * config.steps == recipe.tokens_per_step * recipe.steps
+    assert config.model.n_matmul_parameters == pytest.approx(recipe.model.n_matmul_parameters, rel=0.15)
+    assert (config == recipe) == (name == RECIPE)
+
+
+def test_a_variant_is_trained_once_and_compared_on_held_out_text(tmp_path: Path) -> None:
+    name = "no smeared keys"
+    options = Options(preset="tiny", steps=4, variants=(name,), out=tmp_path, sequences=32, batch_size=32)
+    (row,) = run(options)
+    assert row["settings"] == {"model.smeared_keys": False}
+    assert row["curve"]["step"] == [1, 2, 3, 4]
+    assert row["held_out_tail_loss"] == pytest.approx(row["curve"]["tail_loss"][-1], abs=0.2)
+    assert row["tasks"] == {}, "twelve symbols of a made-up language cannot write the tasks"
+
+    weights = tmp_path / "ablation" / "no-smeared-keys" / "model" / "model.safetensors"
+    before = weights.stat().st_mtime_ns
+    (again,) = run(options)
+    assert weights.stat().st_mtime_ns == before, "a finished run is not trained again"
+    assert again["held_out_tail_loss"] == row["held_out_tail_loss"]
+
+    recipe = row | {"name": RECIPE, "settings": {}, "held_out_tail_loss": row["held_out_tail_loss"] - 0.25}
+    section = report.section([*read_rows(tmp_path), recipe])
+    assert section is not None
+    (table,) = section.tables
+    differences = [(cells[0], cells[5]) for cells in table.rows]
+    assert differences == [(RECIPE, "+0.000"), (name, "+0.250")], (
+        "the best first, and the newest of each once"
+    )
+    assert "the recipe is lowest" in section.drawings[0].alt
+
+
+def test_what_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="did you mean 'no smeared keys'"):
+        run(Options(preset="tiny", variants=("no smeared key",), out=tmp_path))
+    with pytest.raises(UserError, match="needs data"):
+        run(Options(preset="char-tiny", out=tmp_path))
+    with pytest.raises(UserError, match="--steps of at least 2"):
+        run(Options(preset="tiny", steps=1, out=tmp_path))
+    assert not list(tmp_path.iterdir())
