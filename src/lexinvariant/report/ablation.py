@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from lexinvariant.experiments.rows import Row
-from lexinvariant.report.figures import COLOURS, GREY, Drawing, Theme, label
+from lexinvariant.report.figures import COLOURS, GREY, INK, Drawing, Theme, label
 from lexinvariant.report.section import Section, Table
 
 
@@ -61,6 +61,11 @@ def _dots(group: str, rows: list[Row]) -> Drawing:
                 textcoords="offset points",
                 va="center",
                 fontsize=8.5,
+                bbox={
+                    "facecolor": INK[theme][1],
+                    "edgecolor": "none",
+                    "pad": 0.8,
+                },  # the line does not cross it
             )
         axes.set_yticks(place_N, [row["name"] for row in rows])
         axes.margins(x=0.12)

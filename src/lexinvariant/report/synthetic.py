@@ -15,6 +15,8 @@ from lexinvariant.report.section import Section, Table
 TASKS = ("LookUp", "Permutation")
 DRAWN = {"even": "drawn evenly", "frequency": "drawn by frequency"}
 MODELS = {True: "lexinvariant", False: "standard"}
+STANDS_FOR = {"wiki": "Wiki-40B", "code": "Github"}
+"""The paper's corpus that training data of this name is compared with; all other data with the Pile."""
 GUESS = "any value of the table"
 LINE_END = "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}"
 
@@ -79,8 +81,9 @@ def _vocab(row: Row) -> str:
 
 
 def _beside(row: Row) -> Paper:
-    """The paper's line for the Pile with the same kind of vocabulary."""
-    return next(line for line in PAPER[row["drawn"]] if (line.corpus, line.vocab) == ("Pile", _vocab(row)))
+    """The paper's line for the corpus that ours stands in for, with the same kind of vocabulary."""
+    corpus = STANDS_FOR.get(row["label"], "Pile")
+    return next(line for line in PAPER[row["drawn"]] if (line.corpus, line.vocab) == (corpus, _vocab(row)))
 
 
 def _find(rows: list[Row], task: str, drawn: str, lexinvariant: bool) -> Row | None:
@@ -239,8 +242,8 @@ def _bars(tasks: list[Row]) -> Drawing:
     return Drawing(
         "synthetic-accuracy",
         f"Bars of the accuracy of each model in LookUp and Permutation, beside the paper's. Ours: {said}.",
-        "Accuracy in LookUp and Permutation with 95% intervals; hatched bars are the paper's (the Pile, the same kind "
-        "of vocabulary), whose table sizes and numbers of demonstrations are not known.",
+        "Accuracy in LookUp and Permutation, with symbols drawn evenly or by frequency, with 95% intervals; hatched bars are the paper's (the corpus that ours "
+        "stands in for, the same kind of vocabulary), whose table sizes and numbers of demonstrations are not known.",
         draw,
         (max(8.0, 5.0 * len(groups)), 4.8),
     )
@@ -280,7 +283,7 @@ def _bar_panel(axes: Axes, rows: list[Row], theme: Theme) -> None:
                 label=f"{MODELS[lexinvariant]}, paper" if first else None,
             )
             axes.text(place + width, paper + 1, f"{paper:.1f}", ha="center", fontsize=7.5)
-    axes.set_xticks(range(len(pairs)), [f"{task}\n{DRAWN[drawn]}" for task, drawn in pairs])
+    axes.set_xticks(range(len(pairs)), [f"{task}\n{drawn}" for task, drawn in pairs])
     axes.set_ylim(0, 105)
     axes.grid(visible=False, axis="x")
     axes.set_axisbelow(True)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from lexinvariant.experiments.rows import Row, latest_of_each
-from lexinvariant.report.figures import Drawing, Theme, label, series_style
+from lexinvariant.report.figures import Drawing, Theme, label, series_style, shared_legend
 from lexinvariant.report.section import Section, Table
 
 
@@ -43,7 +43,7 @@ def _by_compute(group: str, rows: list[Row]) -> Drawing:
         axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.yaxis.set_minor_locator(NullLocator())
         label(axes, group, "training compute (FLOP)", "perplexity at the end of the context")
-        axes.legend(loc="upper right")
+        shared_legend(figure)
 
     best = min(rows, key=lambda row: row["tail_loss"][-1])
     return Drawing(
