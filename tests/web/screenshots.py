@@ -61,7 +61,7 @@ def with_few_colours(picture: Image.Image) -> Image.Image:
     common, rare = colours[:150], colours[150:]
     strip = Image.new("RGB", (max(1, len(rare)), 1))
     strip.putdata(rare or [(0, 0, 0)])
-    kinds = strip.quantize(106).getpalette()
+    kinds = strip.quantize(106, Image.Quantize.MAXCOVERAGE).getpalette()
     palette = Image.new("P", (1, 1))
     palette.putpalette([*(value for colour in common for value in colour), *kinds])
     return picture.quantize(palette=palette, dither=Image.Dither.NONE)

@@ -150,12 +150,64 @@ def test_a_symbol_is_pinned_and_freed_again(visit: Any) -> None:
     page.locator("#rows button").filter(has_text="k").first.click()
     page.fill("#pin-to", "q")
     page.click(".pin button[type=submit]")
-    assert "z is pinned to q already" in page.inner_text("#trouble")
+    assert "z is pinned to q already" in page.inner_text("#inspector [role=alert]")
 
     page.locator("#stage .cell.pinned").first.click()
     page.get_by_role("button", name="Unpin", exact=True).click()
     page.wait_for_selector("#stage .cell.pinned", state="detached")
     assert page.locator("#stage .cell.pinned").count() == 0
+
+
+def test_what_is_wrong_with_a_pin_is_said_beside_it(visit: Any) -> None:
+    page = visit()
+    page.fill("#crib-text", "This ")
+    decipher(page)
+    assert page.inner_text("#plaintext").startswith("This is")  # the known beginning
+    page.locator("#stage .cell", has_text="z").first.click()
+    page.fill("#pin-to", "q")
+    page.click(".pin button[type=submit]")
+    page.wait_for_selector("#inspector [role=alert]:not([hidden])")
+    settle(page)
+    assert "contradicts itself: z cannot be both" in page.inner_text("#inspector [role=alert]")
+    assert page.locator("#stage .cell.pinned").count() == 0
+    assert page.inner_text("#plaintext").startswith("This is")  # as before
+    assert page.is_hidden("#trouble")
+    visit.complaints.clear()  # the browser notes the answers of 422
+
+
+def test_numbers_are_noticed_and_read_as_symbols(visit: Any) -> None:
+    page = visit()
+    page.fill("#text", "17 4 117 23 4 17 8 8 23 17")
+    assert page.input_value("#alphabet") == "tokens"
+    assert page.inner_text("#length") == "10 symbols, 5 different"
+    page.click("#go")
+    page.wait_for_selector("#rows button")
+    settle(page)
+    assert page.locator("#stage .cell.token").count() == 10
+    assert set(page.locator("#rows button .from").all_inner_texts()) == {"17", "4", "117", "23", "8"}
+    assert len(page.inner_text("#plaintext")) == 10
+    page.click("text=A secret letter")
+    assert page.input_value("#alphabet") == "auto"
+
+
+def test_signs_of_several_characters_stay_whole(visit: Any) -> None:
+    page = visit()
+    page.fill("#text", "\u2764\ufe0f\U0001f1ea\U0001f1fa \u2764\ufe0f")
+    assert page.inner_text("#length") == "4 symbols, 3 different"
+    page.click("#go")
+    page.wait_for_selector("#rows button")
+    settle(page)
+    assert page.locator("#rows button").count() == 2
+    assert page.locator("#stage .cell.token").count() == 0
+
+
+def test_the_button_keeps_the_focus_while_it_works(visit: Any) -> None:
+    page = visit()
+    page.fill("#text", TEXT)
+    page.locator("#go").press("Enter")
+    page.wait_for_selector("#rows button")
+    settle(page)
+    assert page.evaluate("document.activeElement.id") == "go"
 
 
 def test_the_keyboard_alone_is_enough(visit: Any) -> None:
@@ -221,7 +273,7 @@ def test_light_and_dark_differ_and_both_can_be_read(visit: Any) -> None:
                 return 0.2126 * r + 0.7152 * g + 0.0722 * b;
               };
               const behind = light(getComputedStyle(document.querySelector('.card')).backgroundColor);
-              const swatches = [...document.querySelectorAll('.swatch:not(.unread), .legend, .moment, h2')];
+              const swatches = [...document.querySelectorAll('.swatch, .legend, .moment, h2')];
               return swatches.map((e) => {
                 const front = light(getComputedStyle(e).color);
                 return (Math.max(front, behind) + 0.05) / (Math.min(front, behind) + 0.05);

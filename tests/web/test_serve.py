@@ -12,9 +12,15 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from lexinvariant.cli.main import main
+from lexinvariant.config import ModelConfig
+from lexinvariant.model.params import is_spec, specs
+from lexinvariant.model.weights import save_model
+from lexinvariant.text import CharVocab
 
 
 def test_the_command_serves_until_it_is_interrupted(tiny_model: Path, tmp_path: Path) -> None:
@@ -48,6 +54,18 @@ def test_the_command_serves_until_it_is_interrupted(tiny_model: Path, tmp_path: 
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (0, "Stopped.\n", "")
+
+
+def test_a_model_that_cannot_name_symbols_is_refused_at_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = ModelConfig(
+        context=16, n_layers=1, width=16, n_heads=1, head_dim=16, hidden=16, decipher_head=False
+    )
+    params = jax.tree.map(lambda spec: jnp.zeros(spec.shape), specs(config), is_leaf=is_spec)
+    save_model(tmp_path / "headless", config, params, CharVocab())
+    assert main(["serve", "--model", str(tmp_path / "headless"), "--port", "0"]) == 2
+    assert "This model cannot name symbols" in capsys.readouterr().err
 
 
 def test_a_port_in_use_is_told_at_once(tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:

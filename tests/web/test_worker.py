@@ -1,30 +1,32 @@
-"""The worker alone: order, company, memory, and the end."""
+"""The worker alone: order, memory, and the end."""
 
 import threading
-from collections.abc import Sequence
 from concurrent.futures import CancelledError
 
 import pytest
 
 from lexinvariant.errors import UserError
-from lexinvariant.web.worker import MOST_TOGETHER, BusyError, Worker
+from lexinvariant.web.worker import LARGEST_REMEMBERED, BusyError, Worker
 
 
 class Desk:
-    """Answers with the question itself, once the gate is open, and notes what was asked together."""
+    """Answers with the question itself, once the gate is open, and notes what was asked in which order."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
         self.began = threading.Event()
-        self.together: list[list[str]] = []
+        self.asked: list[str] = []
 
-    def answer_all(self, questions: Sequence[str]) -> list[bytes | Exception]:
-        self.together.append(list(questions))
+    def answer(self, question: str) -> bytes:
+        self.asked.append(question)
         self.began.set()
         assert self.gate.wait(10)
-        if "all bad" in questions:
-            raise ValueError("all bad")
-        return [UserError("bad") if question == "bad" else question.encode() for question in questions]
+        if question == "bad":
+            raise UserError("bad")
+        return question.encode()
+
+    def worker(self, **options: int) -> Worker:
+        return Worker(self.answer, **{"n_threads": 1, **options})  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -32,86 +34,98 @@ def desk() -> Desk:
     return Desk()
 
 
-def test_questions_of_one_kind_are_answered_together_and_in_turn(desk: Desk) -> None:
-    worker = Worker(desk.answer_all)
-    first = worker.ask("a", kind=1)
+def test_questions_are_answered_in_turn_and_the_same_one_once(desk: Desk) -> None:
+    worker = desk.worker()
+    first = worker.ask("a")
     assert desk.began.wait(10)
-    later = [worker.ask(*asked) for asked in (("b", 1), ("c", 2), ("d", 1), ("b", 1))]
+    later = [worker.ask(question) for question in ("b", "c", "b")]
+    assert worker.n_waiting == 3
     desk.gate.set()
     assert first.result(10) == b"a"
-    assert [future.result(10) for future in later] == [b"b", b"c", b"d", b"b"]
-    assert desk.together == [["a"], ["b", "d"], ["c"]]
+    assert [future.result(10) for future in later] == [b"b", b"c", b"b"]
+    assert desk.asked == ["a", "b", "c"]
     assert worker.stop(10)
 
 
-def test_no_more_than_a_few_together(desk: Desk) -> None:
-    worker = Worker(desk.answer_all)
-    worker.ask("first", kind=0)
-    assert desk.began.wait(10)
-    futures = [worker.ask(str(i), kind=0) for i in range(2 * MOST_TOGETHER + 1)]
-    desk.gate.set()
-    assert [future.result(10) for future in futures] == [str(i).encode() for i in range(len(futures))]
-    assert [len(part) for part in desk.together] == [1, MOST_TOGETHER, MOST_TOGETHER, 1]
-    worker.stop(10)
+def test_a_slow_question_holds_up_none_but_its_own_thread() -> None:
+    gate = threading.Event()
+
+    def answer(question: object) -> bytes:
+        assert question == "quick" or gate.wait(10)
+        return b"done"
+
+    worker = Worker(answer, n_threads=2)
+    slow = worker.ask("slow")
+    assert worker.ask("quick").result(10) == b"done"
+    assert not slow.done()
+    gate.set()
+    assert slow.result(10) == b"done"
+    assert worker.stop(10)
 
 
 def test_idle_work_waits_for_everything_else(desk: Desk) -> None:
-    worker = Worker(desk.answer_all)
-    worker.ask("first", kind=0)
+    worker = desk.worker()
+    worker.ask("first")
     assert desk.began.wait(10)
-    idle = worker.ask("idle", kind=0, when_idle=True)
-    urgent = worker.ask("urgent", kind=0)
+    idle = worker.ask("idle", when_idle=True)
+    urgent = worker.ask("urgent")
     desk.gate.set()
     assert (urgent.result(10), idle.result(10)) == (b"urgent", b"idle")
-    assert desk.together == [["first"], ["urgent"], ["idle"]]
+    assert desk.asked == ["first", "urgent", "idle"]
     worker.stop(10)
 
 
 def test_an_answer_is_remembered_and_a_failure_is_not(desk: Desk) -> None:
     desk.gate.set()
-    worker = Worker(desk.answer_all)
-    assert worker.ask("a", kind=0).result(10) == worker.ask("a", kind=0).result(10) == b"a"
-    assert desk.together == [["a"]]
+    worker = desk.worker()
+    assert worker.ask("a").result(10) == worker.ask("a").result(10) == b"a"
+    assert desk.asked == ["a"]
     for _ in range(2):
         with pytest.raises(UserError, match="bad"):
-            worker.ask("bad", kind=0).result(10)
-    assert desk.together == [["a"], ["bad"], ["bad"]]
+            worker.ask("bad").result(10)
+    assert desk.asked == ["a", "bad", "bad"]
+    assert worker.ask("good").result(10) == b"good"  # and the worker survives
     worker.stop(10)
 
 
-def test_the_worker_survives_what_it_cannot_answer(desk: Desk) -> None:
-    desk.gate.set()
-    worker = Worker(desk.answer_all)
-    with pytest.raises(ValueError, match="all bad"):
-        worker.ask("all bad", kind=0).result(10)
-    assert worker.ask("good", kind=0).result(10) == b"good"
+def test_a_large_answer_is_not_kept() -> None:
+    asked = []
+
+    def answer(question: object) -> bytes:
+        asked.append(question)
+        return b"x" * (LARGEST_REMEMBERED + 1)
+
+    worker = Worker(answer, n_threads=1)
+    for _ in range(2):
+        worker.ask("a").result(10)
+    assert asked == ["a", "a"]
     worker.stop(10)
 
 
 def test_a_full_queue_refuses_and_a_question_can_be_taken_back(desk: Desk) -> None:
-    worker = Worker(desk.answer_all, most_waiting=2)
-    worker.ask("a", kind=0)
+    worker = desk.worker(most_waiting=2)
+    worker.ask("a")
     assert desk.began.wait(10)
-    taken_back, kept = worker.ask("b", kind=0), worker.ask("c", kind=0)
+    taken_back, kept = worker.ask("b"), worker.ask("c")
     with pytest.raises(BusyError):
-        worker.ask("d", kind=0)
+        worker.ask("d")
     assert taken_back.cancel()
     desk.gate.set()
     assert kept.result(10) == b"c"
-    assert desk.together == [["a"], ["c"]]
+    assert desk.asked == ["a", "c"]
     worker.stop(10)
 
 
 def test_stopping_drops_what_waits_and_tells_whether_work_was_finished(desk: Desk) -> None:
-    worker = Worker(desk.answer_all)
-    in_work = worker.ask("a", kind=0)
+    worker = desk.worker()
+    in_work = worker.ask("a")
     assert desk.began.wait(10)
-    waiting = worker.ask("b", kind=0)
+    waiting = worker.ask("b")
     assert not worker.stop(0.05)
     with pytest.raises(CancelledError):
         waiting.result(10)
     with pytest.raises(BusyError):
-        worker.ask("c", kind=0)
+        worker.ask("c")
     desk.gate.set()
     assert worker.stop(10)
     assert in_work.result(10) == b"a"

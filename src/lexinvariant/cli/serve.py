@@ -47,6 +47,7 @@ def main(argv: list[str]) -> int:
         import uvicorn
 
         from lexinvariant.web.app import Limits, create_app
+        from lexinvariant.web.protocol import Protocol
     except ImportError as error:
         if error.name not in ("uvicorn", "starlette"):
             raise
@@ -59,7 +60,7 @@ def main(argv: list[str]) -> int:
         app = create_app(service, Limits(seconds=arguments.time_limit), served_as=arguments.host)
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=Protocol,
             ws="none",
             lifespan="on",
             log_level="critical",  # what goes wrong in an answer is logged where it is answered

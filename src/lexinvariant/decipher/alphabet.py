@@ -7,6 +7,7 @@ ascii    everything is enciphered, the space too, and may stand for any printabl
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ BREAK = -1 - SPACED.index(" ")
 """In the pieces that are searched: known to be a word break."""
 LOWER, UPPER = string.ascii_lowercase, string.ascii_uppercase
 LONGEST_WORD = 25  # letters in a row beyond this were written without spaces
+MARKS = "\u0300-\u036f\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
+"""What belongs to the character before it: accents, enclosing keys, the form, skin and flag of an emoji."""
+FLAGS = "\U0001f1e6-\U0001f1ff"
+JOINED = re.compile(f"[{MARKS}{FLAGS}\u200d]")
+WHOLE = re.compile(f"[{FLAGS}]{{2}}|.(?:[{MARKS}]|\u200d.)*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -63,12 +69,21 @@ class Puzzle:
 
     def plaintext(self, key: Mapping[str, str]) -> str:
         """The text with every symbol replaced by what it stands for; capitals stay capitals."""
-        if not isinstance(self.cells, str):
-            return "".join(key.get(cell, cell) for cell in self.cells)
-        table: dict[str, str | int | None] = dict(key)
+        table: dict[str, Any] = dict(key)
         if self.kind == "letters":
             table |= {symbol.upper(): plain.upper() for symbol, plain in key.items()}
-        return self.cells.translate(str.maketrans(table))
+        if isinstance(self.cells, str):
+            return self.cells.translate(str.maketrans(table))
+        return "".join(table.get(cell, cell) for cell in self.cells)
+
+
+def split_symbols(text: str, tokens: bool = False) -> str | list[str]:
+    """The symbols of a text: what spaces part (tokens), or what is seen as one sign, though it be several characters
+    (a flag, a family); a text in which there is none of these is its own sequence of symbols.
+    """
+    if tokens:
+        return text.split()
+    return WHOLE.findall(text) if JOINED.search(text) else text
 
 
 def make_puzzle(text: str | Sequence[str], alphabet: Alphabet = "auto", unspaced: bool = False) -> Puzzle:
@@ -80,16 +95,18 @@ def make_puzzle(text: str | Sequence[str], alphabet: Alphabet = "auto", unspaced
     symbols, symbol_T = _number(cells, kind)
     if not symbols:
         raise UserError(
-            "The text has no letters to decipher: give --alphabet ascii if its other symbols are."
+            "The text has no letters to decipher: let every character be enciphered (alphabet ascii)."
         )
     if len(symbols) > MOST_SYMBOLS:
+        hint = ", and numbers parted by spaces as tokens" if isinstance(cells, str) else ""
         raise UserError(
             f"The text has {len(symbols)} different symbols and a substitution of at most {MOST_SYMBOLS} can be read: "
-            "give a text in fewer symbols, or its numbers with --tokens."
+            f"give a text in fewer{hint}."
         )
     if kind == "glyphs" and len(symbols) > len(LOWER):
         raise UserError(
-            f"The text has {len(symbols)} different symbols, more than there are letters: give --alphabet ascii."
+            f"The text has {len(symbols)} different symbols, more than there are letters: let every character be "
+            "enciphered (alphabet ascii)."
         )
     return Puzzle(cells, kind, symbols, symbol_T, spaced=not unspaced and _shows_words(symbol_T))
 
@@ -168,21 +185,24 @@ def check_cribs(puzzle: Puzzle, cribs: Mapping[str, str], crib_text: str | None)
             plain not in LOWER if folded else not 32 <= ord(plain) < 127 and plain != "\n"
         ):
             wanted = "one letter" if folded else "one printable character"
-            raise UserError(f"The crib {symbol}={plain} is no key: give {wanted} after the equals sign.")
+            raise UserError(f"{_said(symbol)} cannot stand for {_said(plain)}: give {wanted}.")
         if symbol not in puzzle.symbols:
             if puzzle.kind == "letters" and (len(symbol) != 1 or symbol not in LOWER):
                 raise UserError(
-                    f"The crib {symbol}={plain} is about no cipher symbol: give a letter before the sign."
+                    f"{_said(symbol)} is no cipher symbol, so it stands for itself and not for {_said(plain)}: give a "
+                    "letter of the ciphertext."
                 )
             continue  # it does not occur, so it changes nothing but what other symbols can be
         number = puzzle.symbols.index(symbol)
         if known.setdefault(number, plain) != plain:
             raise UserError(
-                f"The cribs contradict each other: {symbol} cannot be both {known[number]} and {plain}."
+                f"What is known contradicts itself: {_said(symbol)} cannot be both {_said(known[number])} and "
+                f"{_said(plain)}."
             )
         if by_plain.setdefault(plain, symbol) != symbol:
             raise UserError(
-                f"The cribs contradict each other: {by_plain[plain]} and {symbol} cannot both stand for {plain}."
+                f"What is known contradicts itself: {_said(by_plain[plain])} and {_said(symbol)} cannot both stand "
+                f"for {_said(plain)}."
             )
     return known
 
@@ -191,11 +211,22 @@ def _aligned(puzzle: Puzzle, crib_text: str) -> list[tuple[str, str]]:
     """What a known beginning of the plaintext says about the key, cell by cell."""
     pairs = []
     for number, cell, plain in zip(puzzle.symbol_T.tolist(), puzzle.cells, crib_text, strict=False):
-        if number != KEPT:
-            pairs.append((puzzle.symbols[number], plain))
-        elif cell != plain:
+        if number == KEPT and cell != plain:
             raise UserError(
-                f"The known text does not fit: it has {plain!r} where the ciphertext keeps {cell!r}; it must begin "
-                "where the ciphertext begins."
+                f"The known text does not fit: it has {_said(plain)} where the ciphertext keeps {_said(cell)}; it must "
+                "begin where the ciphertext begins."
             )
+        if number != KEPT:
+            if puzzle.kind != "ascii" and plain.lower() not in LOWER:
+                raise UserError(
+                    f"The known text does not fit: it has {_said(plain)} where {_said(cell)} stands for a letter; "
+                    "leave out what the ciphertext leaves out."
+                )
+            pairs.append((puzzle.symbols[number], plain))
     return pairs
+
+
+def _said(symbol: str) -> str:
+    """A symbol within a sentence: one that is not seen is spelled out, a long one is cut."""
+    short = symbol if len(symbol) <= 20 else symbol[:19] + "…"
+    return short if short.isprintable() and not short.isspace() else repr(short)

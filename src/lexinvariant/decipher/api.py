@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lexinvariant.decipher.alphabet import Alphabet
+from lexinvariant.decipher.alphabet import Alphabet, split_symbols
 from lexinvariant.decipher.solve import Reading, Solver
 from lexinvariant.model import api
 from lexinvariant.model.weights import BUNDLED
@@ -27,9 +27,12 @@ class Model(api.Model):
         unspaced: bool = False,
         top: int = 3,
     ) -> Reading:
-        """The best reading of a ciphertext; `cribs` maps cipher symbols to what they are known to stand for."""
+        """The best reading of a ciphertext; `cribs` maps cipher symbols to what they are known to stand for, and
+        `crib_text` is the known beginning of the plaintext.
+        """
+        symbols = split_symbols(text) if isinstance(text, str) else text
         return Solver(self).read(
-            [text], cribs=cribs, crib_text=crib_text, alphabet=alphabet, unspaced=unspaced, top=top
+            [symbols], cribs=cribs, crib_text=crib_text, alphabet=alphabet, unspaced=unspaced, top=top
         )[0]
 
 

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.alphabet import KEPT, LOWER, Alphabet, check_cribs, make_puzzle
+from lexinvariant.decipher.named import check_head
 from lexinvariant.errors import UserError
 from lexinvariant.model.api import Model
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
-from lexinvariant.text import HuggingFaceVocab
 
 MEMORY = 0.5  # what an occurrence counts beside the one after it
 SMALLEST = 1e-9  # balancing needs every pairing possible that no crib rules out
@@ -67,7 +67,7 @@ class Trace:
     def note(self) -> str | None:
         if len(self.cells) == self.n_symbols:
             return None
-        return f"Shown for the first {len(self.cells)} of {self.n_symbols} symbols, the length of the model's context."
+        return f"Shown for the first {len(self.cells):,} of {self.n_symbols:,} symbols, as many as it reads at once."
 
     def best(self, length: int) -> dict[str, tuple[str, float]]:
         """After `length` symbols: the likeliest character of every symbol seen, and its probability."""
@@ -110,6 +110,7 @@ def trace(
     text: str | Sequence[str],
     cribs: Mapping[str, str] | None = None,
     *,
+    crib_text: str | None = None,
     alphabet: Alphabet = "auto",
     unspaced: bool = False,
     draws: int = 1,
@@ -117,16 +118,13 @@ def trace(
 ) -> Trace:
     """Read the text once and tell what is known of its key after every symbol.
 
-    The text is taken apart as the solver does it (alphabet.py). Cribs are certain.
+    The text is taken apart as the solver does it (alphabet.py). Cribs are certain, and `crib_text`, the known
+    beginning of the plaintext.
     """
     started = time.monotonic()
-    if model.params.decipher is None or isinstance(model.vocab, HuggingFaceVocab):
-        raise UserError(
-            "This model cannot name symbols: give a model of characters that has a deciphering head "
-            "(--model.decipher-head)."
-        )
+    check_head(model)
     puzzle = make_puzzle(text, alphabet, unspaced)
-    known = check_cribs(puzzle, cribs or {}, None)
+    known = check_cribs(puzzle, cribs or {}, crib_text)
     names = list(model.vocab.decode(range(model.vocab.size)))
     columns = names if puzzle.kind == "ascii" else list(LOWER)
     if len(puzzle.symbols) > (most := min(len(columns), model.config.vocab_size)):

@@ -5,10 +5,10 @@ import json
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import resources
+from time import monotonic
 from typing import Any
 
 from starlette.applications import Starlette
@@ -22,7 +22,10 @@ from lexinvariant.errors import UserError
 from lexinvariant.web.examples import examples
 from lexinvariant.web.guard import Guard
 from lexinvariant.web.requests import (
+    LONGEST_NAME,
+    Decipher,
     RequestError,
+    TraceRequest,
     decipher_request,
     encipher_request,
     parse_json,
@@ -38,7 +41,7 @@ TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-LONGEST_WAIT = 10  # time limits that a question may wait in all, should the worker be stuck
+LONGEST_WAIT = 10  # time limits that a question waits while no other is taken up: all threads are stuck
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -82,20 +85,24 @@ async def read_object(request: Request, limits: Limits) -> dict[str, Any]:
     except TimeoutError as error:
         raise RequestError(408, "The body did not arrive in time: send it again.") from error
     if n_read > limits.body_bytes:
-        raise RequestError(413, f"The body is larger than {limits.body_bytes:,} bytes: send a shorter text.")
+        raise RequestError(413, f"This is larger than {limits.body_bytes:,} bytes: send a shorter text.")
     return parse_json(bytes(body))
 
 
-async def wait_for(request: Request, future: "Future[bytes]", limits: Limits) -> Response:
+async def wait_for(
+    request: Request, service: Service, question: Decipher | TraceRequest, limits: Limits
+) -> Response:
     """The answer, unless it takes too long; a client that has gone takes its question along."""
-    clock, coming = asyncio.get_running_loop().time, asyncio.wrap_future(future)
-    asked, worked = clock(), 0.0
+    future = service.ask(question)
+    coming = asyncio.wrap_future(future)
+    asked, worked = monotonic(), 0.0
     while True:
-        in_work, before = future.running(), clock()
+        in_work, before = future.running(), monotonic()
         if (await asyncio.wait({coming}, timeout=min(0.25, limits.seconds / 4)))[0]:
             return answer(coming.result())
-        worked += clock() - before if in_work else 0.0
-        if worked >= limits.seconds or clock() - asked >= LONGEST_WAIT * limits.seconds:
+        worked += monotonic() - before if in_work else 0.0
+        stood_still = monotonic() - max(asked, service.worker.last_taken)
+        if worked >= limits.seconds or stood_still >= LONGEST_WAIT * limits.seconds:
             future.cancel()
             return refusal(
                 504, f"No answer within {limits.seconds:g} seconds: try again, or send a shorter text."
@@ -136,12 +143,12 @@ def create_app(service: Service, limits: Limits = Limits(), served_as: str = "lo
     @kindly
     async def decipher(request: Request) -> Response:
         question = decipher_request(await read_object(request, limits))
-        return await wait_for(request, service.ask(question), limits)
+        return await wait_for(request, service, question, limits)
 
     @kindly
     async def trace(request: Request) -> Response:
         question = trace_request(await read_object(request, limits))
-        return await wait_for(request, service.ask(question), limits)
+        return await wait_for(request, service, question, limits)
 
     @kindly
     async def encipher(request: Request) -> Response:
@@ -159,8 +166,8 @@ def create_app(service: Service, limits: Limits = Limits(), served_as: str = "lo
     async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         sentences = {
-            404: f"There is nothing at {request.url.path}: the interface is at /api/, the page at /.",
-            405: f"{request.method} is not possible at {request.url.path}.",
+            404: f"There is nothing at {request.url.path[:LONGEST_NAME]}: the interface is at /api/, the page at /.",
+            405: f"{request.method[:LONGEST_NAME]} is not possible at {request.url.path}.",
         }
         sentence = sentences.get(error.status_code, error.detail)
         return refusal(error.status_code, sentence, dict(error.headers or {}))

@@ -5,14 +5,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from lexinvariant.decipher.alphabet import Alphabet, split_symbols
 from lexinvariant.decipher.cipher import LOWERCASE, PRINTABLE, random_cipher
 from lexinvariant.errors import nearest
 from lexinvariant.text.letters import letters_only
 
-Alphabet = Literal["auto", "letters", "ascii"]
 Into = Literal["letters", "ascii", "shapes"]
 SHAPES = "★☆●○■□▲△▼▽◆◇♠♤♣♧♥♡♦♢☀☁☂☎☯♪"
 MOST_ALTERNATIVES = 20
+LONGEST_NAME = 40  # of what is wrong, as it is quoted
 
 
 class RequestError(Exception):
@@ -24,24 +25,31 @@ class RequestError(Exception):
 
 
 @dataclass(frozen=True)
-class Decipher:
+class Question:
     """A text to be read; the fields mean what `lexinvariant decipher` means by them."""
 
     text: str
     cribs: tuple[tuple[str, str], ...] = ()
+    crib_text: str | None = None
     alphabet: Alphabet = "auto"
     unspaced: bool = False
+    tokens: bool = False
+
+    @property
+    def symbols(self) -> str | list[str]:
+        return split_symbols(self.text, self.tokens)
+
+
+@dataclass(frozen=True)
+class Decipher(Question):
+    """Asks for the best reading."""
+
     top: int = 3
 
 
 @dataclass(frozen=True)
-class TraceRequest:
-    """A text whose reading is to be followed symbol by symbol."""
-
-    text: str
-    cribs: tuple[tuple[str, str], ...] = ()
-    alphabet: Alphabet = "auto"
-    unspaced: bool = False
+class TraceRequest(Question):
+    """Asks for what was known of the key after every symbol."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,7 @@ def checked(body: Mapping[str, Any], known: Mapping[str, Callable[[str, Any], An
     """The fields, each through its check; `text` must be there."""
     for name in body:
         if name not in known:
+            name = name[:LONGEST_NAME]
             raise RequestError(422, f"There is no field {name!r}: did you mean {nearest(name, known)!r}?")
     if "text" not in body:
         raise RequestError(422, "The field 'text' is missing: give the text to be read.")
@@ -115,7 +124,11 @@ def cribs(name: str, value: Any) -> tuple[tuple[str, str], ...]:
         )
     for symbol, plain in value.items():
         if text(name, symbol) == "" or len(text(name, plain)) != 1:
-            raise RequestError(422, f"The crib {symbol!r} -> {plain!r} must map one symbol to one character.")
+            raise RequestError(
+                422,
+                f"{name!r} must map each symbol to one character, not {symbol[:LONGEST_NAME]!r} to "
+                f"{plain[:LONGEST_NAME]!r}.",
+            )
     return tuple(sorted(value.items()))
 
 
@@ -139,11 +152,18 @@ def one_of(choices: Any) -> Callable[[str, Any], str]:
     return check
 
 
-_READING = {"text": text, "cribs": cribs, "alphabet": one_of(Alphabet), "unspaced": flag}
+_READING = {
+    "text": text,
+    "cribs": cribs,
+    "crib_text": text,
+    "alphabet": one_of(Alphabet),
+    "unspaced": flag,
+    "tokens": flag,
+}
 
 
 def decipher_request(body: Mapping[str, Any]) -> Decipher:
-    return Decipher(**checked(body, {**_READING, "top": whole_number(1, MOST_ALTERNATIVES)}))
+    return Decipher(**checked(body, {**_READING, "top": whole_number(0, MOST_ALTERNATIVES)}))
 
 
 def trace_request(body: Mapping[str, Any]) -> TraceRequest:

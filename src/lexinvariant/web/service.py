@@ -1,21 +1,18 @@
 """One model, and all that is asked of it."""
 
 import json
-import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from concurrent.futures import Future
 from typing import Any
 
 import lexinvariant
-from lexinvariant.decipher.solve import Solver
-from lexinvariant.decipher.trace import LENGTHS, trace
-from lexinvariant.errors import UserError
+from lexinvariant.decipher.named import check_head
+from lexinvariant.decipher.solve import Reading, Solver
+from lexinvariant.decipher.trace import LENGTHS, Trace, trace
 from lexinvariant.model.api import Model
 from lexinvariant.web.examples import MESSAGE, examples
 from lexinvariant.web.requests import Decipher, TraceRequest
 from lexinvariant.web.worker import Worker
-
-log = logging.getLogger("lexinvariant.web")
 
 
 class Service:
@@ -24,9 +21,10 @@ class Service:
     def __init__(
         self, model: Model, name: str, *, solver: Solver | None = None, warm_up: bool = True
     ) -> None:
+        check_head(model)  # without it no question could be answered: better told at the start
         self.model, self.name = model, name
         self.solver = solver or Solver(model)
-        self.worker = Worker(self._answer_all)
+        self.worker = Worker(self._answer)
         self.warming: list[Future[bytes]] = []
         for example in examples() if warm_up else []:
             # Their programs are then compiled before anyone asks, and a click on an example is answered at once.
@@ -39,7 +37,7 @@ class Service:
 
     def ask(self, question: Decipher | TraceRequest, *, when_idle: bool = False) -> "Future[bytes]":
         """The answer to come, as JSON."""
-        return self.worker.ask(question, _kind(question), when_idle=when_idle)
+        return self.worker.ask(question, when_idle=when_idle)
 
     def health(self) -> dict[str, Any]:
         config = self.model.config
@@ -52,50 +50,19 @@ class Service:
             "waiting": self.worker.n_waiting,
         }
 
-    def _answer_all(self, questions: Sequence[Hashable]) -> Sequence[bytes | Exception]:
-        if isinstance(questions[0], Decipher) and len(questions) > 1:
-            try:
-                return self._read_together(questions)  # type: ignore[arg-type]
-            except UserError:
-                pass  # one of them is to blame, and the others should not pay for it
-        return [self._answer(question) for question in questions]
-
-    def _answer(self, question: Hashable) -> bytes | Exception:
-        try:
-            if isinstance(question, Decipher):
-                return self._read_together([question])[0]
-            assert isinstance(question, TraceRequest)
-            traced = trace(
-                self.model,
-                question.text,
-                dict(question.cribs),
-                alphabet=question.alphabet,
-                unspaced=question.unspaced,
-            )
-            return _json(traced.to_json())
-        except UserError as error:
-            return error
-        except Exception as error:
-            log.exception("a question could not be answered")
-            return error
-
-    def _read_together(self, questions: Sequence[Decipher]) -> list[bytes]:
-        first = questions[0]
-        readings = self.solver.read(
-            [question.text for question in questions],
-            cribs=dict(first.cribs),
-            alphabet=first.alphabet,
-            unspaced=first.unspaced,
-            top=first.top,
-        )
-        return [_json(reading.to_json()) for reading in readings]
-
-
-def _kind(question: Decipher | TraceRequest) -> Hashable:
-    if isinstance(question, TraceRequest):
-        return TraceRequest
-    return Decipher, question.cribs, question.alphabet, question.unspaced, question.top
-
-
-def _json(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    def _answer(self, question: Hashable) -> bytes:
+        assert isinstance(question, Decipher | TraceRequest)
+        known: dict[str, Any] = {
+            "cribs": dict(question.cribs),
+            "crib_text": question.crib_text,
+            "alphabet": question.alphabet,
+            "unspaced": question.unspaced,
+        }
+        answer: Reading | Trace
+        if isinstance(question, Decipher):
+            answer = self.solver.read([question.symbols], **known, top=question.top)[0]
+        else:
+            answer = trace(self.model, question.symbols, **known)
+        return json.dumps(
+            answer.to_json(), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        ).encode()

@@ -1,7 +1,7 @@
 // The page: asks the server, and shows one text as the model reads it.
 
 import { get, post } from "./api.js";
-import { calm, find, make, percent, said, shown } from "./dom.js";
+import { calm, find, make, percent, said, shown, signs } from "./dom.js";
 import { HeatMap } from "./heatmap.js";
 import { Inspector } from "./inspector.js";
 import { Player } from "./player.js";
@@ -25,7 +25,6 @@ function trouble(sentence) {
 
 function busy(on, label) {
   document.body.classList.toggle("busy", on);
-  find("go").disabled = on;
   find("go").textContent = label ?? (mode() === "decipher" ? "Decipher" : "Encipher it");
   find("result").setAttribute("aria-busy", String(on));
 }
@@ -38,14 +37,12 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
   trouble(null);
   busy(true, "Reading…");
   tell(stay ? "Reading again with the pinned symbols." : "Reading the text.");
-  if (!stay) preview(request.text);
-  const { text, alphabet, unspaced } = request;
-  const cribs = state.cribs;
+  if (!stay) preview(request);
+  const question = { ...request, cribs: state.cribs };
   try {
-    const [reading, trace] = await Promise.all([
-      post("/api/decipher", { text, alphabet, unspaced, cribs }, waiting.signal),
-      post("/api/trace", { text, alphabet, unspaced, cribs }, waiting.signal),
-    ]);
+    const [reading, trace] = await Promise.all(
+      ["/api/decipher", "/api/trace"].map((path) => post(path, question, waiting.signal)),
+    );
     if (waiting !== state.waiting) return;
     const marked = stay && state.marked >= 0 ? state.trace.rows[state.marked].symbol : focus;
     Object.assign(state, { asked: request, reading, truth, trace: new Trace(trace, reading) });
@@ -58,10 +55,12 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
     tell(summary());
   } catch (error) {
     if (error.name === "AbortError") return;
-    trouble(error.message);
     tell("");
-    if (stay) undo();
-    else {
+    if (stay) {
+      undo();
+      inspector.trouble(error.message);
+    } else {
+      trouble(error.message);
       find("result").hidden = true;
       find("empty").hidden = false;
     }
@@ -81,16 +80,18 @@ const sureness = () => {
 };
 
 // The ciphertext at once, dimmed, while the model reads it.
-function preview(text) {
+function preview({ text, tokens }) {
   player.pause(false);
   find("empty").hidden = true;
   find("result").hidden = false;
   find("result").classList.add("waiting");
-  const cells = Array.from(text).slice(0, 512);
+  const cells = symbols(text, tokens).slice(0, 512);
   stage.build(cells, cells.map((cell) => (/\s/.test(cell) ? -1 : 0)));
   find("moment").textContent = "reading…";
   find("result").scrollIntoView({ behavior: calm() ? "auto" : "smooth", block: "start" });
 }
+
+const symbols = (text, tokens) => (tokens ? text.trim().split(/\s+/) : signs(text));
 
 // ---- showing
 
@@ -105,9 +106,9 @@ function build(symbol) {
   mark(trace.rows.findIndex((row) => row.symbol === symbol), false, undefined, true);
   if (state.marked < 0) mark(mostFrequent(), false, undefined, true);
   others(reading.alternatives ?? []);
-  const whole = Array.from(reading.plaintext);
-  find("whole").hidden = whole.length <= trace.n;
   find("whole-text").textContent = reading.plaintext;
+  find("plaintext").textContent = "";
+  find("facts").textContent = facts();
 }
 
 // Spaces are the commonest and say the least.
@@ -173,7 +174,6 @@ function rest() {
     return r < 0 ? cell : !plain ? "·" : state.trace.isCapital(t) ? plain.toUpperCase() : plain;
   });
   find("plaintext").textContent = text.join("");
-  find("facts").textContent = facts();
 }
 
 function facts() {
@@ -209,7 +209,7 @@ function mark(row, focusPin, character, quietly = false) {
 
 function pin(symbol, character) {
   const held = Object.entries(state.cribs).find(([other, plain]) => plain === character && other !== symbol);
-  if (held) return trouble(`${shown(held[0])} is pinned to ${shown(character)} already: unpin it first.`);
+  if (held) return inspector.trouble(`${shown(held[0])} is pinned to ${shown(character)} already: unpin it first.`);
   change({ ...state.cribs, [symbol]: character }, `${said(symbol)} pinned to ${said(character)}.`);
 }
 
@@ -242,8 +242,16 @@ find("ask").addEventListener("submit", async (event) => {
     return trouble(mode() === "decipher" ? "Paste a ciphertext first, or choose an example." : "Write something to encipher first.");
   }
   if (mode() === "encipher") return encipher(text);
-  start({ text, alphabet: find("alphabet").value, unspaced: find("unspaced").checked }, { truth: text === state.own?.ciphertext ? state.own.key : null });
+  press(null);
+  start(asked(text), { truth: text === state.own?.ciphertext ? state.own.key : null });
 });
+
+// What the form says of a ciphertext, as the server is asked. "Tokens" is a kind of alphabet to those who look for it.
+function asked(text) {
+  const [kind, known] = [find("alphabet").value, find("crib-text").value.trimEnd()];
+  const tokens = kind === "tokens";
+  return { text, alphabet: tokens ? "auto" : kind, tokens, unspaced: find("unspaced").checked, crib_text: known };
+}
 
 function start(request, rest = {}) {
   state.cribs = {};
@@ -257,7 +265,7 @@ async function encipher(text) {
     state.own = own;
     choose("decipher");
     fill(own.ciphertext, find("into").value === "ascii" ? "ascii" : "auto", false);
-    start({ text: own.ciphertext, alphabet: find("alphabet").value, unspaced: false }, { truth: own.key });
+    start(asked(own.ciphertext), { truth: own.key });
   } catch (error) {
     trouble(error.message);
     busy(false);
@@ -268,13 +276,21 @@ function fill(text, alphabet, unspaced) {
   find("text").value = text;
   find("alphabet").value = alphabet;
   find("unspaced").checked = unspaced;
+  find("crib-text").value = "";
   count();
 }
 
 function count() {
-  const cells = Array.from(find("text").value);
+  const text = find("text").value;
+  const cells = text.trim() ? symbols(text, mode() === "decipher" && find("alphabet").value === "tokens") : [];
   const distinct = new Set(cells).size;
-  find("length").textContent = cells.length ? `${cells.length.toLocaleString("en")} symbols, ${distinct} different` : "";
+  const many = cells.length === 1 ? "1 symbol" : `${cells.length.toLocaleString("en")} symbols`;
+  find("length").textContent = cells.length ? `${many}, ${distinct} different` : "";
+}
+
+// Ten or more numbers and nothing else are hardly digits that stand for letters each; who knows better chooses again.
+function noticeNumbers() {
+  if (find("alphabet").value === "auto" && /^\s*\d{1,3}(\s+\d{1,3}){9,}\s*$/.test(find("text").value)) find("alphabet").value = "tokens";
 }
 
 function choose(value) {
@@ -293,7 +309,11 @@ for (const input of document.querySelectorAll("input[name=mode]"))
     if (mode() === "encipher" && state.filled === find("text").value) fill("", "auto", false);
     find("text").focus();
   });
-find("text").addEventListener("input", count);
+find("text").addEventListener("input", () => {
+  noticeNumbers();
+  count();
+});
+find("alphabet").addEventListener("change", count);
 find("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find("ask").requestSubmit();
 });
@@ -306,7 +326,6 @@ find("copy").addEventListener("click", async () => {
     setTimeout(() => (find("copy").textContent = "Copy the plaintext"), 1500);
   } catch {
     trouble("The browser does not allow copying here: mark the text and copy it by hand.");
-    find("whole").hidden = false;
     find("whole").open = true;
   }
 });
@@ -317,8 +336,12 @@ function run(example) {
   choose("decipher");
   fill(example.text, example.alphabet, example.unspaced);
   state.filled = example.text;
-  for (const chip of find("examples").querySelectorAll("button")) chip.setAttribute("aria-pressed", String(chip.dataset.name === example.name));
-  start({ text: example.text, alphabet: example.alphabet, unspaced: example.unspaced }, { truth: example.key, focus: example.focus });
+  press(example.name);
+  start(asked(example.text), { truth: example.key, focus: example.focus });
+}
+
+function press(name) {
+  for (const chip of find("examples").querySelectorAll("button")) chip.setAttribute("aria-pressed", String(chip.dataset.name === name));
 }
 
 function chips(examples, group, title) {

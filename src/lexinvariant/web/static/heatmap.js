@@ -20,6 +20,12 @@ export function palette() {
   });
 }
 
+// Black or white, whichever stands out more.
+function inkOn(colour) {
+  const [r, g, b] = colour.match(/\d+/g).map((v) => (Number(v) / 255) ** 2.2);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.18 ? "#000" : "#fff";
+}
+
 export class HeatMap {
   constructor(onSymbol) {
     this.canvas = find("map");
@@ -38,10 +44,10 @@ export class HeatMap {
 
   recolour() {
     this.colours = palette();
+    this.inks = this.colours.map(inkOn);
     const style = getComputedStyle(document.documentElement);
     this.ink = style.getPropertyValue("--ink").trim();
     this.quiet = style.getPropertyValue("--quiet").trim();
-    this.onHeat = style.getPropertyValue("--on-heat").trim();
     this.accent = style.getPropertyValue("--accent").trim();
     const scale = fit(find("scale"), 96, 8);
     this.colours.forEach((colour, i) => {
@@ -134,10 +140,11 @@ export class HeatMap {
     for (let r = 0; r < nR; r++)
       for (let c = 0; c < nC; c++) {
         const p = values[r * nC + c];
-        context.fillStyle = this.colours[Math.min(255, Math.round(p * 255))];
+        const shade = Math.min(255, Math.round(p * 255));
+        context.fillStyle = this.colours[shade];
         context.fillRect(c * wide + 0.5, HEAD + r * ROW + 0.5, wide - 1, ROW - 1);
         if (p >= 0.4) {
-          context.fillStyle = this.onHeat;
+          context.fillStyle = this.inks[shade];
           context.fillText(shown(trace.characters[c]), (c + 0.5) * wide, HEAD + (r + 0.54) * ROW);
         }
       }
@@ -150,7 +157,7 @@ export class HeatMap {
     if (marked >= 0) {
       context.lineWidth = 1;
       context.strokeStyle = this.ink;
-      context.strokeRect(0.5, HEAD + marked * ROW - 0.5, wide * nC - 1, ROW + 1);
+      context.strokeRect(0.5, HEAD + marked * ROW - 0.5, Math.floor(wide * nC) - 1, ROW + 1);
     }
   }
 

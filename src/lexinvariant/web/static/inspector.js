@@ -1,6 +1,6 @@
 // One symbol up close: its likeliest characters, how they rose and fell, and the pin.
 
-import { draw, find, make, percent, said, short, shown } from "./dom.js";
+import { draw, find, isWord, make, percent, said, short, shown } from "./dom.js";
 
 const LINES = 5;
 const BARS = 4;
@@ -32,6 +32,7 @@ export class Inspector {
       make("button", { type: "submit", text: "Pin" }),
       make("button", { type: "button", text: "Unpin", hidden: !pinned, onclick: () => this.onUnpin(symbol) }),
     );
+    this.alert = make("p", { class: "trouble", role: "alert", hidden: true });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const [character] = Array.from(this.input.value);
@@ -41,12 +42,19 @@ export class Inspector {
     const left = make(
       "div",
       {},
-      make("p", { class: "glyph", "aria-hidden": "true" }, make("span", { text: shown(symbol) }), make("span", { class: "arrow", text: "→" }), (this.guess = make("span", { class: "guess-glyph" }))),
+      make("p", { class: "glyph", "aria-hidden": "true" }, make("span", { class: isWord(symbol) ? "token" : "sign", text: shown(symbol) }), make("span", { class: "arrow", text: "→" }), (this.guess = make("span", { class: "guess-glyph" }))),
       this.says,
       form,
+      this.alert,
       this.bars,
     );
     this.body.replaceChildren(left, make("div", {}, make("h3", { text: "How it came about" }), this.story()));
+  }
+
+  // What is wrong with a pin is said beside it.
+  trouble(sentence) {
+    this.alert.hidden = !sentence;
+    this.alert.textContent = sentence ?? "";
   }
 
   // Probability against symbols read, a line for each character that was ever in the running.
@@ -112,7 +120,7 @@ export class Inspector {
     const likely = this.trace.likeliest(values, this.row, BARS);
     while (this.bars.children.length < likely.length) this.bars.append(this.bar());
     likely.forEach(({ plain, p }, i) => {
-      this.bars.children[i].classList.toggle("nothing", p < 0.005 || !look?.plain);
+      this.bars.children[i].classList.toggle("nothing", p === 0 || !look?.plain);
       const button = this.bars.children[i].firstChild;
       button.dataset.plain = plain;
       button.children[0].textContent = look?.plain ? shown(plain) : "·";

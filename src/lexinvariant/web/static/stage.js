@@ -1,6 +1,6 @@
 // The text, one cell a symbol: what it is taken for above, the symbol of the cipher below.
 
-import { calm, make, shown } from "./dom.js";
+import { calm, isWord, make, shown } from "./dom.js";
 
 const grade = (p) => (p >= 0.9 ? "sure" : p >= 0.5 ? "likely" : "guess");
 const isSpace = (cell) => /^\s$/.test(cell);
@@ -18,6 +18,7 @@ export class Stage {
   // whether a cell is the capital of its row's symbol, so that what it stands for is one, too.
   build(cells, rowAt, isCapital = () => false) {
     this.cells = [];
+    const tokens = cells.some(isWord);
     const lines = [[]];
     let word = null;
     cells.forEach((symbol, t) => {
@@ -31,6 +32,7 @@ export class Stage {
       const plain = make("b", { text: shown(symbol) });
       const cipher = make("i", { text: shown(symbol) });
       const cell = make("span", { class: rowAt[t] < 0 ? "cell kept" : "cell unread" }, plain, cipher);
+      cell.classList.toggle("token", tokens);
       cell.dataset.row = rowAt[t];
       if (!word) lines.at(-1).push((word = make("span", { class: "word" })));
       word.append(cell);
