@@ -33,22 +33,25 @@ def _empty_cache(config: ModelConfig, batch: int, length: int) -> Cache:
     return Cache(k_BTNK, k_BTNK, k_BTNK[:, :1])
 
 
-def _read_one(
-    layer: Layer, config: ModelConfig, x_B1D: jax.Array, cache: Cache, t: jax.Array
+def read_one(
+    layer: Layer, config: ModelConfig, x_B1D: jax.Array, cache: Cache, n_B: jax.Array
 ) -> tuple[jax.Array, Cache]:
-    """One position through one layer; the same parts as `transformer.block`, with the cache for the past."""
-    length = cache.k_BTNK.shape[1]
+    """One position through one layer, after the n that each sequence has read; the same parts as `transformer.block`,
+    with the cache for the past.
+    """
+    batch_B, (_, length, *_) = jnp.arange(len(n_B)), cache.k_BTNK.shape
     q_B1NK, k_B1NK, v_B1NK = project(layer, config, rms_norm(x_B1D, config.norm_eps))
     smeared_B1NK = smear(k_B1NK, cache.last_k_B1NK, layer.smear_N) if config.smeared_keys else k_B1NK
-    k_BTNK = jax.lax.dynamic_update_slice_in_dim(cache.k_BTNK, smeared_B1NK, t, axis=1)
-    v_BTNK = jax.lax.dynamic_update_slice_in_dim(cache.v_BTNK, v_B1NK, t, axis=1)
+    k_BTNK = cache.k_BTNK.at[batch_B, n_B].set(smeared_B1NK[:, 0])
+    v_BTNK = cache.v_BTNK.at[batch_B, n_B].set(v_B1NK[:, 0])
 
-    distance_T = t - jnp.arange(length)
-    bias_NT = position_bias(layer, config, length)[:, jnp.maximum(distance_T, 0)]
-    logits_BNT = jnp.einsum("bnk,btnk->bnt", q_B1NK[:, 0], k_BTNK) + bias_NT
-    weight_BNT = jax.nn.softmax(jnp.where(distance_T >= 0, logits_BNT, IMPOSSIBLE), axis=-1)
-    mixed_BNK = jnp.einsum("bnt,btnk->bnk", weight_BNT, v_BTNK)
-    x_B1D = x_B1D + mixed_BNK.reshape(x_B1D.shape) @ layer.out_ED
+    distance_BT = n_B[:, None] - jnp.arange(length)
+    bias_NBT = position_bias(layer, config, length)[:, jnp.maximum(distance_BT, 0)]
+    logits_BNT = jnp.einsum("bnk,btnk->bnt", q_B1NK[:, 0], k_BTNK, preferred_element_type=jnp.float32)
+    logits_BNT = logits_BNT + bias_NBT.swapaxes(0, 1).astype(jnp.float32)
+    weight_BNT = jax.nn.softmax(jnp.where(distance_BT[:, None] >= 0, logits_BNT, IMPOSSIBLE), axis=-1)
+    mixed_BNK = jnp.einsum("bnt,btnk->bnk", weight_BNT.astype(v_BTNK.dtype), v_BTNK)
+    x_B1D = x_B1D + mixed_BNK.reshape(x_B1D.shape) @ layer.out_ED.astype(x_B1D.dtype)
     return x_B1D + mlp(layer, config, x_B1D), Cache(k_BTNK, v_BTNK, k_B1NK)
 
 
@@ -98,7 +101,7 @@ def sample_rows(
         x_B1D = lexica.embed(params.lexicals, row_lexicon, jnp.float32)
         new_caches = []
         for layer, cache in zip(layers, caches, strict=True):
-            x_B1D, cache = _read_one(layer, config, x_B1D, cache, t)
+            x_B1D, cache = read_one(layer, config, x_B1D, cache, jnp.full(batch, t))
             new_caches.append(cache)
         h_B1D = rms_norm(x_B1D, config.norm_eps) * params.final_norm_D
         seen_BV = seen_BV | jax.nn.one_hot(row_B, seen_BV.shape[1], dtype=bool)

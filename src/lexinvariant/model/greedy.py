@@ -17,7 +17,7 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import lexicon as lexica
 from lexinvariant.model.attention import causal_attention, choose_implementation, toeplitz
-from lexinvariant.model.generate import Cache, symbols_by_row
+from lexinvariant.model.generate import Cache, read_one, symbols_by_row
 from lexinvariant.model.params import Layer, Params, unstack
 from lexinvariant.model.readout import IMPOSSIBLE, log_likelihood, logit_scale, logits, predictors
 from lexinvariant.model.transformer import mlp, position_bias, project, rms_norm, smear
@@ -112,28 +112,15 @@ def _block(layer: Layer, config: ModelConfig, x_BTD: jax.Array, n_B: jax.Array) 
 
 
 @partial(jax.jit, static_argnames="config")
-def _read_one(params: Params, config: ModelConfig, state: _State, rank_B: jax.Array) -> _State:
+def _read_next(params: Params, config: ModelConfig, state: _State, rank_B: jax.Array) -> _State:
     """Read one more rank after each prompt, each at its own position."""
     batch_B, dtype = jnp.arange(len(rank_B)), state.caches[0].k_BTNK.dtype
     row_B1 = jnp.take_along_axis(state.row_BR, rank_B[:, None], axis=1)
     x_B1D = lexica.embed(params.lexicals, lexica.Lexicon(row_B1, row_B1, state.table), dtype)
     caches = []
     for layer, cache in zip(unstack(params.layers), state.caches, strict=True):
-        q_B1NK, k_B1NK, v_B1NK = project(layer, config, rms_norm(x_B1D, config.norm_eps))
-        smeared_B1NK = smear(k_B1NK, cache.last_k_B1NK, layer.smear_N) if config.smeared_keys else k_B1NK
-        k_BTNK = cache.k_BTNK.at[batch_B, state.n_B].set(smeared_B1NK[:, 0])
-        v_BTNK = cache.v_BTNK.at[batch_B, state.n_B].set(v_B1NK[:, 0])
-        caches.append(Cache(k_BTNK, v_BTNK, k_B1NK))
-
-        length = k_BTNK.shape[1]
-        distance_BT = state.n_B[:, None] - jnp.arange(length)
-        bias_NBT = position_bias(layer, config, length)[:, jnp.maximum(distance_BT, 0)]
-        logits_BNT = jnp.einsum("bnk,btnk->bnt", q_B1NK[:, 0], k_BTNK, preferred_element_type=jnp.float32)
-        logits_BNT = logits_BNT + bias_NBT.swapaxes(0, 1).astype(jnp.float32)
-        weight_BNT = jax.nn.softmax(jnp.where(distance_BT[:, None] >= 0, logits_BNT, IMPOSSIBLE), axis=-1)
-        mixed_BNK = jnp.einsum("bnt,btnk->bnk", weight_BNT.astype(v_BTNK.dtype), v_BTNK)
-        x_B1D = x_B1D + mixed_BNK.reshape(x_B1D.shape) @ layer.out_ED.astype(x_B1D.dtype)
-        x_B1D = x_B1D + mlp(layer, config, x_B1D)
+        x_B1D, cache = read_one(layer, config, x_B1D, cache, state.n_B)
+        caches.append(cache)
     seen_BR = state.seen_BR.at[batch_B, rank_B].set(True)
     logp_BR = _next_logp(params, config, state.row_BR, state.table, seen_BR, _final(params, config, x_B1D))
     return state._replace(caches=caches, n_B=state.n_B + 1, seen_BR=seen_BR, logp_BR=logp_BR)
@@ -182,7 +169,7 @@ def _continue(params: Params, config: ModelConfig, states: list[_State], n_token
         chosen.append(np.asarray(rank_B))
         if n + 1 < n_tokens:
             states = [
-                _read_one(params, config, state._replace(read_B=read_B), rank_B)
+                _read_next(params, config, state._replace(read_B=read_B), rank_B)
                 for state, read_B in zip(states, read, strict=True)
             ]
     return np.stack(chosen, axis=1)
