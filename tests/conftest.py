@@ -2,12 +2,20 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
+
+from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.model import params as model_params
+from lexinvariant.model.weights import save_model
+from lexinvariant.text import CharVocab
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
@@ -18,3 +26,30 @@ def compile_quickly() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lexinvariant model of characters with a deciphering head that was never trained."""
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    config = ModelConfig(
+        context=128,
+        n_layers=1,
+        width=32,
+        n_heads=2,
+        head_dim=16,
+        hidden=64,
+        lexicon=LexiconConfig(kind="permuted"),
+        readout="seen",
+        decipher_head=True,
+        decipher_hidden=32,
+    )
+    # Numbers of any kind will do, and these need no compiler.
+    rng, specs = np.random.default_rng(0), model_params.specs(config)
+    params = jax.tree.map(
+        lambda spec: jnp.asarray(0.2 * rng.normal(size=spec.shape), jnp.float32),
+        specs,
+        is_leaf=model_params.is_spec,
+    )
+    save_model(folder, config, params, CharVocab())
+    return folder

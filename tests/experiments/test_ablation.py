@@ -10,6 +10,8 @@ from lexinvariant.experiments.rows import read_rows
 from lexinvariant.presets import preset
 from lexinvariant.report import ablation as report
 
+pytestmark = pytest.mark.usefixtures("compile_quickly")
+
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_variant_reads_as_many_tokens_and_keeps_its_size(name: str) -> None:

@@ -57,7 +57,7 @@ def fill(folder: Path, *, model: bool = False) -> None:
         limit = {"d": 27, "order": 3, "particles": 64, "key_surprise": nats}
         writer.write("limit", text=0, nats=nats, known_nats=nats - 0.5, **limit)
         if model:
-            writer.write("model", text=0, first=0, nats=nats + 0.1, name="tiny")
+            writer.write("model", text=0, nats=nats + 0.1, name="tiny")
         writer.write(
             "bench", what="enumeration", d=8, length=512, keys=40320, wall_seconds=2.4, bar_seconds=5.0
         )

@@ -10,19 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 import uvicorn
 
 from lexinvariant.cli.serve import address, listen
-from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.decipher.solve import Solver
-from lexinvariant.model import params as model_params
 from lexinvariant.model.api import load
-from lexinvariant.model.weights import save_model
-from lexinvariant.text import CharVocab
 from lexinvariant.web.app import Limits, create_app
 from lexinvariant.web.protocol import Protocol
 from lexinvariant.web.service import Service
@@ -65,32 +58,6 @@ class Site:
 
     def post(self, path: str, value: Any) -> Answer:
         return self.ask("POST", path, json.dumps(value).encode(), {"Content-Type": "application/json"})
-
-
-@pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("web") / "tiny"
-    config = ModelConfig(
-        context=128,
-        n_layers=1,
-        width=32,
-        n_heads=2,
-        head_dim=16,
-        hidden=64,
-        lexicon=LexiconConfig(kind="permuted"),
-        readout="seen",
-        decipher_head=True,
-        decipher_hidden=32,
-    )
-    # Numbers of any kind will do, and these need no compiler.
-    rng, specs = np.random.default_rng(0), model_params.specs(config)
-    params = jax.tree.map(
-        lambda spec: jnp.asarray(0.2 * rng.normal(size=spec.shape), jnp.float32),
-        specs,
-        is_leaf=model_params.is_spec,
-    )
-    save_model(folder, config, params, CharVocab())
-    return folder
 
 
 @contextmanager

@@ -11,17 +11,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.rows import Provenance, Row, RowWriter, hash_bytes, hash_files
+from lexinvariant.experiments.rows import Provenance, Row, RowWriter, hash_bytes
 from lexinvariant.text import letters_only
 from lexinvariant.theory import bound, english, languages
 from lexinvariant.theory.mixture import ExactTrace, exact, log_factorial
 from lexinvariant.theory.smc import particles
 from lexinvariant.theory.worst import fit_exponent, two_level_l1
+
+if TYPE_CHECKING:
+    from lexinvariant.experiments.subject import Subject
 
 DELTA = 0.05
 Say = Callable[[str], None]
@@ -53,8 +56,9 @@ class Options:
     """English texts measured."""
     length: int = 512
     """Symbols in each text."""
-    model: Path | None = None
-    """A trained model to plot against the limit, scored on the same texts."""
+    model: str | None = None
+    """A trained model to plot against the limit, scored on the same texts: its folder, OWNER/NAME on the Hugging Face
+    Hub, or `bundled`."""
     draws: int = 1
     """Draws of the lexicon that the model's probabilities are averaged over."""
     bench: bool = False
@@ -75,14 +79,15 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
         raise UserError(
             "The theory experiment needs --length of at least 8 and at least one text and one draw."
         )
+    model = None if options.model is None else _open_model(options.model)
     fit, held_out, data_hash = _corpus(options)
     provenance = Provenance(
         experiment="theory",
         seed=options.seed,
         command=command,
-        model_hash=None if options.model is None else _model_hash(options.model),
+        model_hash=None if model is None else model.hash,
         data_hash=data_hash,
-        draws=None if options.model is None else options.draws,
+        draws=None if model is None else options.draws,
     )
     rows: list[Row] = []
     with RowWriter(options.out / "theory.jsonl", provenance) as writer:
@@ -96,14 +101,14 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
         _convergence(record, fit, options, say)
         _worst(record, options, say)
         _bounds(record)
-        _english(record, fit, held_out, options, say)
+        _english(record, fit, held_out, options, model, say)
     return rows
 
 
-def _model_hash(path: Path) -> str:
-    if not path.exists():
-        raise UserError(f"There is no model at {path}.")
-    return hash_files([path])
+def _open_model(place: str) -> Subject:
+    from lexinvariant.experiments.subject import open_subject  # a model needs jax; the theory does not
+
+    return open_subject(place)
 
 
 def _corpus(options: Options) -> tuple[str, str, str]:
@@ -236,7 +241,9 @@ def _bounds(record: Callable[..., None]) -> None:
         record("bound", d=d, delta=DELTA, context=grid, epsilon=values, context_for_tenth=needed)
 
 
-def _english(record: Callable[..., None], fit: str, held_out: str, options: Options, say: Say) -> None:
+def _english(
+    record: Callable[..., None], fit: str, held_out: str, options: Options, model: Subject | None, say: Say
+) -> None:
     """The best a lexinvariant model with this n-gram's knowledge of English can do, by context length."""
     alphabet = english.LETTERS_AND_SPACE
     n, islands, order, count, length = options.particles, 4, options.order, options.texts, options.length
@@ -276,23 +283,19 @@ def _english(record: Callable[..., None], fit: str, held_out: str, options: Opti
             f"{np.exp(-trace.logp_T[-100:].mean()):.2f}, with the key "
             f"{np.exp(-trace.known_logp_T[-100:].mean()):.2f} ({time.perf_counter() - began:.0f} s)"
         )
-    if options.model is not None:
-        _model_curve(record, passages, options.model, options.draws)
-        say(f"model {options.model}: scored {len(passages)} texts")
+    if model is not None:
+        _model_curve(record, passages, model, options.draws)
+        say(f"model {model.name}: scored {len(passages)} texts")
 
 
-def _model_curve(record: Callable[..., None], passages: list[str], path: Path, draws: int) -> None:
-    import lexinvariant  # the model needs jax; the theory does not
-
-    scores = lexinvariant.load(path).score(passages, draws=draws)
+def _model_curve(record: Callable[..., None], passages: list[str], subject: Subject, draws: int) -> None:
+    scores = subject.model.score(passages, draws=draws)
     for index, (passage, logp) in enumerate(zip(passages, scores, strict=True)):
-        logp = np.asarray(logp, dtype=np.float64)
-        if len(logp) not in (len(passage), len(passage) - 1):
+        if len(logp) != len(passage):
             raise UserError(
                 f"The model gave {len(logp)} scores for {len(passage)} characters: it is not character-level."
             )
-        # A model that does not score the first symbol starts one later.
-        record("model", text=index, first=len(passage) - len(logp), nats=-logp, name=path.name)
+        record("model", text=index, nats=-logp.astype(np.float64), name=subject.name)
 
 
 def _bench(record: Callable[..., None], fit: str, held_out: str, options: Options, say: Say) -> None:

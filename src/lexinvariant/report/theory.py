@@ -220,16 +220,14 @@ def _limit(rows: list[Row], model: list[Row]) -> Drawing:
 
     def draw(figure: Figure, theme: Theme) -> None:
         axes, below = figure.subplots(1, 2, width_ratios=(3, 2))
-        curves = [("lexinvariant limit p'", nats_ST, 0), (f"{order}-gram that knows the key, p", known_ST, 0)]
+        curves = [("lexinvariant limit p'", nats_ST), (f"{order}-gram that knows the key, p", known_ST)]
         if model:
-            curves.append(
-                (f"trained model {model[0]['name']}", np.array([r["nats"] for r in model]), model[0]["first"])
-            )
+            curves.append((f"trained model {model[0]['name']}", np.array([r["nats"] for r in model])))
         lowest, highest = np.inf, 0.0
-        for index, (name, values_ST, first) in enumerate(curves):
+        for index, (name, values_ST) in enumerate(curves):
             curve = smoothed_perplexity(values_ST, window)
             lowest, highest = min(lowest, curve.min()), max(highest, curve.max())
-            axes.semilogy(np.arange(len(curve)) + first, curve, label=name, **series_style(index, theme))
+            axes.semilogy(curve, label=name, **series_style(index, theme))
         ticks = [2, 3, 4, 5, 6, 8, 10, 15, 20, 27, 40]
         axes.set_yticks(ticks, [str(tick) for tick in ticks])
         axes.set_ylim(0.9 * lowest, 1.2 * highest)
