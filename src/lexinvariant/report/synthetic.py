@@ -242,9 +242,9 @@ def _bars(tasks: list[Row]) -> Drawing:
     return Drawing(
         "synthetic-accuracy",
         f"Bars of the accuracy of each model in LookUp and Permutation, beside the paper's. Ours: {said}.",
-        "Accuracy in LookUp and Permutation, with symbols drawn evenly or by frequency, with 95% intervals; hatched bars "
-        "are the paper's (the corpus that ours stands in for, the same kind of vocabulary), whose table sizes and numbers "
-        "of demonstrations are not known.",
+        "Accuracy in LookUp and Permutation, with symbols drawn evenly or by frequency, with 95% intervals; hatched "
+        "bars are the paper's (the corpus that ours stands in for, the same kind of vocabulary), whose table sizes and "
+        "numbers of demonstrations are not known.",
         draw,
         (max(8.0, 5.0 * len(groups)), 4.8),
     )
