@@ -48,11 +48,12 @@ def test_rows_of_every_solver_on_the_same_texts_and_their_report(tmp_path: Path)
         peers=("annealer",),
         peer_texts=1,
         batch=2,
+        fresh=1,
         annealer_swaps=500,
     )
     rows = bench.run(options, "the command", said.append)
-    ours, sure, plain, batch = rows
-    assert [row["kind"] for row in rows] == ["solver", "reliability", "solver", "batch"]
+    ours, sure, plain, batch, fresh = rows
+    assert [row["kind"] for row in rows] == ["solver", "reliability", "solver", "batch", "fresh"]
     assert (ours["solver"], ours["n"], plain["solver"], plain["n"]) == ("lexinvariant", 2, "annealer", 1)
     assert ours["error"] < 0.02
     assert ours["error"] == pytest.approx(np.mean(ours["errors"]))
@@ -60,6 +61,7 @@ def test_rows_of_every_solver_on_the_same_texts_and_their_report(tmp_path: Path)
     assert ours["data_hash"]
     assert sum(sure["symbols"]) > 2 * 15
     assert batch["n"] == 2
+    assert 0.2 < fresh["median_seconds"] < 60
     assert any("annealer" in line for line in said)
 
     told = section(rows)

@@ -50,6 +50,13 @@ def test_the_plaintext_comes_first_then_the_key_and_how_sure(capsys: pytest.Capt
     assert "\x1b" not in shown
 
 
+def test_a_sign_of_several_characters_is_one_symbol(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decipher", "\u2764\ufe0f\U0001f1ea\U0001f1fa \u2764\ufe0f", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told["key"]) == {"\u2764\ufe0f", "\U0001f1ea\U0001f1fa"}
+    assert len(told["plaintext"]) == 4
+
+
 def test_numbers_parted_by_spaces_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     letters = [c for c in PLAIN.lower() if c.isalpha()]
     (tmp_path / "numbers.txt").write_text(" ".join(str(ord(c) - 60) for c in letters) + "\n")

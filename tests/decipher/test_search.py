@@ -72,6 +72,23 @@ def test_found_keys_are_one_to_one_different_and_cost_what_is_said(short: NGram)
     assert (np.diff(found.cost_N) >= 0).all()
 
 
+def test_a_search_ends_when_no_key_takes_any_swap(short: NGram) -> None:
+    class Counting(np.random.Generator):
+        n_swaps = 0
+
+        def standard_exponential(self, *arguments: object) -> np.ndarray:  # type: ignore[override]
+            self.n_swaps += 1
+            return super().standard_exponential(*arguments)  # type: ignore[call-overload, no-any-return]
+
+    task, _ = task_of(short, " ".join([PLAIN] * 8), shuffled(0))  # a long text leaves no doubt
+    rng = Counting(np.random.PCG64(0))
+    effort = Effort(keys=8, swaps=20_000, coldness=0.5)
+    cold = search.by_frequency(task, effort.keys, rng)
+    found, _ = search.anneal(task, cold, effort, rng)
+    assert rng.n_swaps < effort.swaps / 4
+    assert search.neighbours(task, found.key_NS[0]).cost_N[0] == found.cost_N[0]  # no swap betters it
+
+
 def test_pinned_symbols_stay(short: NGram) -> None:
     task, truth = task_of(short, PLAIN, shuffled(0))
     wrong = {0: int((truth[0] + 1) % 26), 3: int(truth[3])}

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +49,7 @@ Floats = NDArray[np.float64]
 class Options:
     """Measure solvers of substitution ciphers on held-out text: symbol error rate, key accuracy and seconds by length.
 
-    Example: lexinvariant bench decipher --data-text data/raw/prose.test.jsonl.xz --texts 100 --out runs/report
+    Example: lexinvariant bench decipher --data-text data/raw/prose.test.jsonl.xz --batch 1000 --fresh 5
     """
 
     data_text: str = "data/raw/prose.test.jsonl.xz"
@@ -69,6 +73,8 @@ class Options:
     """Swaps that each of the plain annealer's 50 restarts may try."""
     batch: int = 0
     """Measure also this many texts of 200 symbols at once; the bar is 1,000 in 60 seconds on two cores."""
+    fresh: int = 0
+    """Measure also this many commands, each in a fresh process with empty caches; the bar is 5 seconds."""
     seed: int = 0
 
 
@@ -107,6 +113,9 @@ def run(options: Options, command: str = "", say: Callable[[str], None] = lambda
             if setting == "spaced" and options.batch:
                 samples = draw_samples(documents, setting, 200, options.batch, options.seed)
                 rows.append(_measure_batch(writer, solver, samples, say))
+            if setting == "spaced" and options.fresh:
+                samples = draw_samples(documents, setting, 100, options.fresh, options.seed)
+                rows.append(_measure_fresh(writer, samples, say))
     return rows
 
 
@@ -200,6 +209,19 @@ def _measure_batch(
     return writer.write(
         "batch", n=len(samples), length=200, wall_seconds=seconds, error=float(np.mean(error_N))
     )
+
+
+def _measure_fresh(writer: RowWriter, samples: Sequence[Sample], say: Callable[[str], None]) -> Row:
+    seconds = []
+    for sample in samples:
+        command = [sys.executable, "-m", "lexinvariant", "decipher", sample.cipher]
+        with TemporaryDirectory() as empty:
+            caches = {"XDG_CACHE_HOME": empty, "JAX_COMPILATION_CACHE_DIR": empty}
+            started = time.perf_counter()
+            subprocess.run(command, env=os.environ | caches, check=True, stdout=subprocess.DEVNULL)
+            seconds.append(time.perf_counter() - started)
+    say(f"a first command in a fresh process: {np.median(seconds):.1f} s ({len(samples)} texts of 100)")
+    return writer.write("fresh", n=len(samples), length=100, median_seconds=float(np.median(seconds)))
 
 
 def error_rate(plain: str, read: str, setting: Setting) -> float:

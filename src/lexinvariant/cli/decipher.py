@@ -58,6 +58,7 @@ def main(argv: list[str]) -> int:
     text = _text(arguments)
     cribs = _cribs(arguments.crib)
     keep_compiled_programs()
+    from lexinvariant.decipher.alphabet import split_symbols
     from lexinvariant.decipher.solve import Solver
 
     solver = Solver()
@@ -65,7 +66,7 @@ def main(argv: list[str]) -> int:
         from lexinvariant.model.api import load
 
         solver = Solver(load(arguments.model))
-    symbols: str | Sequence[str] = text.split() if arguments.tokens else text
+    symbols = split_symbols(text, arguments.tokens)
     reading = solver.read(
         [symbols],
         cribs=cribs,

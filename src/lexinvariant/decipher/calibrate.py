@@ -29,9 +29,9 @@ class Trust:
 
 
 TRUST: dict[Evidence, Trust] = {
-    "ngram": Trust(0.8, 0.781, -0.450),
-    "judged": Trust(0.8, 0.521, -0.234),
-    "ascii": Trust(0.6, 0.667, -2.071),
+    "ngram": Trust(0.8, 0.800, -0.743),
+    "judged": Trust(0.8, 0.521, -0.319),
+    "ascii": Trust(0.6, 0.679, -2.212),
 }
 READER_SHARE = 0.75
 """The reader's part in a judged cost; the n-gram has the rest."""

@@ -24,13 +24,14 @@ from scipy.optimize import linear_sum_assignment
 
 from lexinvariant.decipher import calibrate, search
 from lexinvariant.decipher.alphabet import BREAK, LOWER, Alphabet, Puzzle, check_cribs, make_puzzle
+from lexinvariant.decipher.judge import judged
 from lexinvariant.decipher.ngram import ASCII, NGram, bundled
+from lexinvariant.decipher.reader import Reader, bundled_reader
 from lexinvariant.decipher.search import Effort, Found, Task
 from lexinvariant.decipher.workers import read_on_all_cores
 from lexinvariant.errors import UserError
 
 if TYPE_CHECKING:  # jax takes a second to import, and most texts need none
-    from lexinvariant.decipher.judge import Judge
     from lexinvariant.model.api import Model
 
 JUDGED_UP_TO = 130
@@ -39,8 +40,9 @@ SEARCHED, COMPARED = 400, 4000
 """Symbols of a long text that are searched, and that keys are compared on in the end."""
 MANY = 64
 """Texts from which on it pays to start other processes."""
-EASY = 150
-"""Enciphered symbols from which on a short search does; it is repeated at length where it got stuck."""
+SHORT, EASY = 45, 150
+"""Enciphered symbols below which only the longest search does, and from which on a short one does; all but the longest
+are repeated at length where they got stuck."""
 STUCK = {True: 1.85, False: 2.2}
 """Nats a symbol beyond which a search is taken to be stuck, with spaces and without: held-out prose costs 1.4 and 1.7
 in the median, and one text in fifty more than this."""
@@ -98,13 +100,9 @@ class Solver:
             return None
 
     @cached_property
-    def judge(self) -> Judge | None:
-        """The reader; None where the package came without it."""
-        if not self._use_reader:
-            return None
-        from lexinvariant.decipher.judge import bundled_judge
-
-        return bundled_judge()
+    def reader(self) -> Reader | None:
+        """The judge of short texts; None where the package came without it."""
+        return bundled_reader() if self._use_reader else None
 
     def read(
         self,
@@ -181,17 +179,16 @@ class Solver:
         task = Task(long, _pieces(row, SEARCHED, n_symbols), n_symbols, np.arange(n_letters), pinned)
         n = int(puzzle.count_S.sum())
         found = _searched(task, short, _efforts(n, n_symbols))
-        if n >= EASY and _cost_of_a_symbol(task, found) > STUCK[" " in long.alphabet]:
-            found = search.merged(task, [found, _searched(task, short, THOROUGH)])
+        if n >= SHORT and _cost_of_a_symbol(task, found) > STUCK[" " in long.alphabet]:
+            again = THOROUGH if n >= EASY else _efforts(SHORT - 1, n_symbols)
+            found = search.merged(task, [found, _searched(task, short, again)])
         if len(row) > SEARCHED:
             task = replace(task, pieces=_pieces(row, COMPARED, n_symbols))
             found = _kept(task, found.key_NS[:20])
         found = _climbed(task, found)
         spaced_or_not = puzzle.spaced or not ngram
-        if n <= JUDGED_UP_TO and spaced_or_not and n_symbols > len(pinned) and self.judge is not None:
-            from lexinvariant.decipher.judge import judged
-
-            return task, judged(self.judge, task, found), "judged"
+        if n <= JUDGED_UP_TO and spaced_or_not and n_symbols > len(pinned) and self.reader is not None:
+            return task, judged(self.reader, task, found), "judged"
         return task, found, "ngram"
 
     def _read_ascii(self, puzzle: Puzzle, known: Mapping[int, str]) -> tuple[Task, Found, calibrate.Evidence]:
@@ -208,7 +205,7 @@ class Solver:
             ngram, _pieces(puzzle.symbol_T, 2 * SEARCHED, n_symbols), n_symbols, np.arange(ngram.size), pinned
         )
         rng = np.random.default_rng(0)
-        effort = Effort(keys=48, swaps=6000, coldness=0.4)
+        effort = Effort(keys=24, swaps=2000, coldness=0.6)
         if self.model is None:
             found, _ = search.anneal(task, search.by_frequency(task, effort.keys, rng), effort, rng)
             return task, _climbed(task, found), "ascii"
@@ -252,8 +249,8 @@ def _efforts(n: int, n_symbols: int) -> tuple[Effort, Effort]:
     few symbols need few swaps.
     """
     if n >= EASY:
-        return Effort(64, 900, 0.25), Effort(64, 700, 0.5)
-    n_keys = 1024 if n < 45 else 512 if n < 80 else 256
+        return Effort(48, 700, 0.25), Effort(48, 400, 0.6)
+    n_keys = 1024 if n < SHORT else 512 if n < 80 else 256
     n_swaps = min(1500, 150 * n_symbols)
     return Effort(n_keys, n_swaps, 0.3), Effort(n_keys, n_swaps, 0.6)
 
@@ -300,7 +297,8 @@ def _searched(task: Task, short: NGram, efforts: tuple[Effort, Effort]) -> Found
     smooth = replace(task, ngram=short)
     key_SR = search.by_frequency(smooth, efforts[0].keys, rng)
     _, key_SR = search.anneal(smooth, key_SR, efforts[0], rng)
-    return search.anneal(task, key_SR, efforts[1], rng)[0]
+    every = efforts[0].keys // efforts[1].keys  # likely keys stand side by side many times
+    return search.anneal(task, key_SR[:, ::every], efforts[1], rng)[0]
 
 
 def _cost_of_a_symbol(task: Task, found: Found) -> float:

@@ -23,7 +23,6 @@ def section(rows: list[Row]) -> Section | None:
     if not measured:
         return None
     sure = latest(rows, "decipher", "reliability")
-    batch = latest(rows, "decipher", "batch")
     drawings = [_errors(measured)] if any(row["setting"] != "ascii" for row in measured) else []
     if sure:
         drawings.append(_reliability(sure))
@@ -35,7 +34,8 @@ def section(rows: list[Row]) -> Section | None:
             "enciphered, and only they count), letters alone where there are no spaces, and any printable characters "
             "where all of ASCII is permuted, the space too, which no other solver here can read.",
             *([_certain(sure)] if sure else []),
-            *(_batch_line(row) for row in batch),
+            *(_batch_line(row) for row in latest(rows, "decipher", "batch")),
+            *(_fresh_line(row) for row in latest(rows, "decipher", "fresh")),
         ],
         drawings,
         _tables(measured),
@@ -56,6 +56,13 @@ def _batch_line(row: Row) -> str:
     return (
         f"{row['n']:,} texts of {row['length']} symbols at once took {row['wall_seconds']:.1f} s, with a symbol error "
         f"rate of {row['error']:.2%}."
+    )
+
+
+def _fresh_line(row: Row) -> str:
+    return (
+        f"A command in a fresh process, with nothing compiled before, took {row['median_seconds']:.1f} s (median of "
+        f"{row['n']}, texts of {row['length']} symbols)."
     )
 
 

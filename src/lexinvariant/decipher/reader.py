@@ -1,0 +1,208 @@
+"""The reader: a standard language model of characters, in NumPy, for many readings of one ciphertext at once.
+
+Readings of one text begin alike, so each different beginning is read once: the readings are the branches of a tree, and
+all products with the model's matrices are over its nodes. A tree has a new shape for every text, for which XLA would
+compile a new program each time; NumPy needs no compilation, and a command that deciphers one text need not wait for
+jax. `model.transformer` is the model as it was trained, and a test holds the two together.
+
+N readings, T places, U nodes; the other axes are those of the parameters (`model.params`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from lexinvariant.config import ModelConfig, from_dict
+from lexinvariant.errors import UserError
+
+FOLDER = Path(__file__).parents[1] / "weights" / "reader"
+MASKED = np.float32(-1e30)
+_ALONE = Lock()  # the number of BLAS' threads is one for the whole process
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Matrices of one layer, with the norms' scales in them."""
+
+    query_key_value: Singles
+    qk_scale_N: Singles
+    position_WN: Singles
+    smear_N: Singles
+    out_ED: Singles
+    up_DF: Singles
+    down_FD: Singles
+
+
+class Reader:
+    """Scores readings: -log p of each, given that a text begins with a word."""
+
+    def __init__(self, config: ModelConfig, tensors: Mapping[str, NDArray[np.floating]]) -> None:
+        plain = config.normalize_qk and config.smeared_keys and config.readout == "full"
+        if config.lexicon.is_lexinvariant or not plain:
+            raise UserError(
+                "A reader is a standard model of characters: give one trained with `lexinvariant train reader`."
+            )
+        self.config = config
+        get = {name: np.asarray(value, np.float32) for name, value in tensors.items()}
+        self.embedded_VD = get["lexicals.table_VD"] * get["lexicals.scale"] + get["lexicals.bias"]
+        self.readout_DV = np.ascontiguousarray(
+            (get["final_norm_D"] * get["lexicals.table_VD"]).T * self._logit_scale()
+        )
+        of_layers = {name.removeprefix("layers."): value for name, value in get.items() if "layers." in name}
+        self.layers = [
+            _layer({name: value[i] for name, value in of_layers.items()}) for i in range(config.n_layers)
+        ]
+
+    def _logit_scale(self) -> np.float32:
+        of = self.config.width if self.config.logit_scale == "width" else self.config.vocab_size
+        return np.float32(of**-0.5)
+
+    @property
+    def longest(self) -> int:
+        return self.config.context - 1
+
+    def nats(self, texts: Sequence[str]) -> Floats:
+        """Cost of each text (all of one length), of its first `longest` characters."""
+        length = min(len(texts[0]), self.longest)
+        begun_N = np.array([" " + text[:length] for text in texts]).astype("S")
+        order_N = np.argsort(begun_N)
+        tok_NT = begun_N[order_N].view(np.uint8).reshape(len(texts), length + 1)
+        parts = np.array_split(tok_NT, min(len(texts), os.cpu_count() or 1))
+        with one_core_for_each_product(), ThreadPoolExecutor(len(parts)) as pool:
+            cost_N = np.concatenate(list(pool.map(self._nats_of_sorted, parts)))
+        out_N = np.empty(len(texts))
+        out_N[order_N] = cost_N
+        return out_N
+
+    def _nats_of_sorted(self, tok_NT: NDArray[np.uint8]) -> Floats:
+        node_NT, place_U = branches(tok_NT[:, :-1])
+        state_UD = self._states(tok_NT[:, :-1].ravel()[place_U], node_NT, place_U)
+        logit_UV = state_UD @ self.readout_DV
+        logit_UV -= logit_UV.max(axis=1, keepdims=True)
+        total_U = np.log(np.exp(logit_UV).sum(axis=1))
+        return (total_U[node_NT] - logit_UV[node_NT, tok_NT[:, 1:]]).sum(axis=1, dtype=np.float64)
+
+    def _states(self, tok_U: NDArray[np.uint8], node_NT: Ints, place_U: Ints) -> Singles:
+        """What the model has made of each beginning, normed."""
+        c = self.config
+        length = node_NT.shape[1]
+        x_UD = self.embedded_VD[tok_U]
+        before_U = np.concatenate([[-1], node_NT.ravel()])[place_U]
+        first_U = place_U % length == 0
+        back_TT = np.arange(length)[:, None] - np.arange(length)
+        bucket_T = distance_buckets(length, c.position_buckets, c.position_max_distance)
+        for layer in self.layers:
+            qkv = (_normed(x_UD, c.norm_eps) @ layer.query_key_value).reshape(len(x_UD), 3, c.n_heads, -1)
+            q_UNK = _unit(qkv[:, 0], c.norm_eps) * layer.qk_scale_N[:, None]
+            k_UNK = _unit(qkv[:, 1], c.norm_eps)
+            m_N1 = layer.smear_N[:, None]
+            k_UNK = (1 - m_N1) * k_UNK + m_N1 * np.where(first_U[:, None, None], 0, k_UNK[before_U])
+            bias_NT = layer.position_WN[bucket_T].T
+            if c.bias_before_scale:
+                bias_NT = bias_NT * layer.qk_scale_N[:, None]
+            bias_NTS = np.where(back_TT >= 0, bias_NT[:, np.abs(back_TT)], MASKED)
+            mixed_UE = _attended(q_UNK, k_UNK, qkv[:, 2], bias_NTS, node_NT, place_U)
+            x_UD += mixed_UE @ layer.out_ED
+            hidden_UF = _normed(x_UD, c.norm_eps) @ layer.up_DF
+            x_UD += np.maximum(hidden_UF, 0, out=hidden_UF) @ layer.down_FD
+        return _normed(x_UD, c.norm_eps)
+
+
+def _layer(of: Mapping[str, Singles]) -> Layer:
+    together = np.concatenate([of["query_DE"], of["key_DE"], of["value_DE"]], axis=1)
+    return Layer(
+        query_key_value=of["attention_norm_D"][:, None] * together,
+        qk_scale_N=of["qk_scale_N"],
+        position_WN=of["position_WN"],
+        smear_N=(1 / (1 + np.exp(-of["smear_N"]))).astype(np.float32),
+        out_ED=of["out_ED"],
+        up_DF=of["mlp_norm_D"][:, None] * of["up_DF"],
+        down_FD=of["down_FD"],
+    )
+
+
+def branches(tok_NT: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+    """Sorted readings as a tree: the node of every place, and where (in the flattened readings) each node is first."""
+    new_NT = np.ones(tok_NT.shape, bool)
+    new_NT[1:] = np.logical_or.accumulate(tok_NT[1:] != tok_NT[:-1], axis=1)
+    number_NT = np.where(new_NT, np.cumsum(new_NT).reshape(tok_NT.shape) - 1, 0)
+    return np.maximum.accumulate(number_NT, axis=0), np.flatnonzero(new_NT)
+
+
+def _attended(
+    q_UNK: Singles, k_UNK: Singles, v_UNK: Singles, bias_NTS: Singles, node_NT: Ints, place_U: Ints
+) -> Singles:
+    """Every node's mixture of the values on its branch."""
+    n, length = node_NT.shape
+    q, k, v = (part[node_NT].transpose(0, 2, 1, 3) for part in (q_UNK, k_UNK, v_UNK))
+    weight: Singles = q @ k.transpose(0, 1, 3, 2)
+    weight += bias_NTS
+    weight -= weight.max(axis=-1, keepdims=True)
+    np.exp(weight, out=weight)
+    weight /= weight.sum(axis=-1, keepdims=True)
+    mixed: Singles = (weight @ v).transpose(0, 2, 1, 3).reshape(n * length, -1)
+    return mixed[place_U]
+
+
+def _normed(x_UD: Singles, eps: float) -> Singles:
+    return x_UD / np.sqrt(np.mean(x_UD * x_UD, axis=1, keepdims=True) + np.float32(eps))
+
+
+def _unit(x_UNK: Singles, eps: float) -> Singles:
+    return x_UNK / np.sqrt(np.einsum("unk,unk->un", x_UNK, x_UNK) + np.float32(eps))[:, :, None]
+
+
+def distance_buckets(n: int, buckets: int, max_distance: int) -> Ints:
+    """T5's bucket of each distance, as in `model.attention`, which would load jax."""
+    exact = buckets // 2
+    span = np.log(max_distance / exact)
+    distance_T = np.arange(n)
+    far_T = exact + (np.log(np.maximum(distance_T, 1) / exact) / span * (buckets - exact)).astype(np.int64)
+    return np.where(distance_T < exact, distance_T, np.minimum(far_T, buckets - 1))
+
+
+@cache
+def bundled_reader(folder: Path = FOLDER) -> Reader | None:
+    """The reader that comes with the package, read once; None where it was left out."""
+    from safetensors.numpy import load_file
+
+    if not (folder / "config.json").exists():
+        return None
+    config = from_dict(ModelConfig, json.loads((folder / "config.json").read_text())["model"])
+    tensors = load_file(str(folder / "model.safetensors"))
+    scaled = {
+        name: value * tensors[f"{name}.scale"] if f"{name}.scale" in tensors else value
+        for name, value in tensors.items()
+    }
+    return Reader(config, scaled)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Looked for once: the libraries that are loaded by then stay the same."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_core_for_each_product() -> Iterator[None]:
+    """Within, a product uses one core, since the readings are dealt out to all: BLAS' own threads wait for each other
+    at every product, which takes many times as long where another program is at work too.
+    """
+    with _ALONE, _libraries().limit(limits=1, user_api="blas"):
+        yield

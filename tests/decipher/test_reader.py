@@ -1,0 +1,90 @@
+"""The reader in NumPy: the same numbers as the model that was trained, each beginning read once."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.decipher.reader import Reader, branches, bundled_reader, one_core_for_each_product
+from lexinvariant.errors import UserError
+from lexinvariant.model import params as model_params
+from lexinvariant.model.api import Model
+from lexinvariant.text import CharVocab
+
+pytestmark = pytest.mark.usefixtures("compile_quickly")
+
+CONFIG = ModelConfig(
+    context=64,
+    n_layers=2,
+    width=16,
+    n_heads=2,
+    head_dim=8,
+    hidden=32,
+    lexicon=LexiconConfig(kind="learned"),
+    smeared_keys=True,
+    position_buckets=8,
+    position_max_distance=16,
+)
+
+
+def both(config: ModelConfig) -> tuple[Model, Reader]:
+    """A model with random weights, and the reader made of it."""
+    rng = np.random.default_rng(0)
+    params = jax.tree.map(
+        lambda value: value + 0.3 * rng.normal(size=value.shape).astype(np.float32),
+        model_params.init(config, seed=0),
+    )
+    tensors = {name: np.asarray(value) for name, value in model_params.flatten_named(params)}
+    return Model(config, params, CharVocab()), Reader(config, tensors)
+
+
+@pytest.mark.parametrize(
+    "config", [CONFIG, replace(CONFIG, bias_before_scale=False, logit_scale="vocab", context=16)]
+)
+def test_readings_cost_what_the_model_says(config: ModelConfig) -> None:
+    model, reader = both(config)
+    texts = [
+        "it was the best of times",
+        "it was the best of tidal",
+        "of times it was best hey",
+        "it was the best of times",
+    ]
+    seen = [" " + text[: reader.longest] for text in texts]
+    wanted = [-logp[1:].sum() for logp in model.score(seen)]
+    np.testing.assert_allclose(reader.nats(texts), wanted, rtol=1e-4)
+    np.testing.assert_allclose(reader.nats(texts[1:2]), wanted[1:2], rtol=1e-4)
+
+
+def test_each_beginning_is_a_node() -> None:
+    tok_NT = np.frombuffer(b"catcowcutdog", np.uint8).reshape(4, 3)
+    node_NT, place_U = branches(tok_NT)
+    assert node_NT.tolist() == [[0, 1, 2], [0, 3, 4], [0, 5, 6], [7, 8, 9]]
+    assert tok_NT.ravel()[place_U].tobytes() == b"catowutdog"
+
+
+def test_the_bundled_reader_prefers_english() -> None:
+    reader = bundled_reader()
+    assert reader is not None
+    english, other = reader.nats(
+        ["the quick brown fox jumps over the lazy dog", "the quick brown fov jumps oxer the lazy dog"]
+    )
+    assert english < other - 5
+    assert english / 43 < 2
+
+
+def test_only_a_standard_model_reads() -> None:
+    with pytest.raises(UserError, match="standard model"):
+        Reader(replace(CONFIG, lexicon=LexiconConfig(kind="permuted")), {})
+
+
+def test_products_get_their_cores_back() -> None:
+    def threads() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    before = threads()
+    with one_core_for_each_product():
+        assert set(threads()) <= {1}
+    assert threads() == before
