@@ -31,7 +31,7 @@ def test_a_variant_is_trained_once_and_compared_on_held_out_text(tmp_path: Path)
     assert row["held_out_tail_loss"] == pytest.approx(row["curve"]["tail_loss"][-1], abs=0.2)
     assert row["tasks"] == {}, "twelve symbols of a made-up language cannot write the tasks"
 
-    weights = tmp_path / "ablation" / "no-smeared-keys" / "model" / "model.safetensors"
+    weights = tmp_path / "ablation" / "tiny-4" / "no-smeared-keys" / "model" / "model.safetensors"
     before = weights.stat().st_mtime_ns
     (again,) = run(options)
     assert weights.stat().st_mtime_ns == before, "a finished run is not trained again"

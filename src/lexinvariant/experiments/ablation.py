@@ -124,7 +124,7 @@ class Options:
     variants: tuple[str, ...] = ()
     """Names of those to run. Default: all."""
     out: Path = Path("runs/report")
-    """Folder for the rows (ablation.jsonl) and the runs (ablation/NAME)."""
+    """Folder for the rows (ablation.jsonl) and the runs (ablation/PRESET-STEPS/NAME)."""
     sequences: int = 1000
     """Held-out contexts that the trained models are compared on."""
     examples: int = 500
@@ -177,7 +177,8 @@ def _recipe(options: Options) -> TrainConfig:
 def _measure(options: Options, recipe: TrainConfig, name: str, say: Say) -> dict[str, Any]:
     settings = VARIANTS[name].settings(recipe)
     config = recipe.changed(settings)
-    folder = options.out / "ablation" / name.replace(" ", "-").replace("'", "")
+    runs = options.out / "ablation" / f"{options.preset}-{options.steps}"
+    folder = runs / name.replace(" ", "-").replace("'", "")
     outcome = train(config, folder, name)
     if not outcome.finished:
         raise UserError(f"{name} was stopped at step {outcome.step}: give the same command to go on.")
