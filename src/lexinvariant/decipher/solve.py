@@ -188,7 +188,8 @@ class Solver:
         found = _climbed(task, found)
         spaced_or_not = puzzle.spaced or not ngram
         if n <= JUDGED_UP_TO and spaced_or_not and n_symbols > len(pinned) and self.reader is not None:
-            return task, judged(self.reader, task, found), "judged"
+            evidence: calibrate.Evidence = "judged" if " " in long.alphabet else "judged unspaced"
+            return task, judged(self.reader, task, found), evidence
         return task, found, "ngram"
 
     def _read_ascii(self, puzzle: Puzzle, known: Mapping[int, str]) -> tuple[Task, Found, calibrate.Evidence]:
