@@ -298,8 +298,7 @@ def _searched(task: Task, short: NGram, efforts: tuple[Effort, Effort]) -> Found
     smooth = replace(task, ngram=short)
     key_SR = search.by_frequency(smooth, efforts[0].keys, rng)
     _, key_SR = search.anneal(smooth, key_SR, efforts[0], rng)
-    every = efforts[0].keys // efforts[1].keys  # likely keys stand side by side many times
-    return search.anneal(task, key_SR[:, ::every], efforts[1], rng)[0]
+    return search.anneal(task, key_SR, efforts[1], rng)[0]
 
 
 def _cost_of_a_symbol(task: Task, found: Found) -> float:
