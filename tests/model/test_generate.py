@@ -27,10 +27,11 @@ pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 @cache
 def model(
-    kind: str, readout: str = "full", n_layers: int = 1, smeared: bool = False
+    kind: str, readout: str = "full", n_layers: int = 1, smeared: bool = False, recall: int = 0
 ) -> tuple[Params, ModelConfig]:
     lexicon = LexiconConfig(kind=kind)
-    config = replace(SMALL, lexicon=lexicon, readout=readout, smeared_keys=smeared, n_layers=n_layers)
+    shape = replace(SMALL, readout=readout, smeared_keys=smeared, n_layers=n_layers, recall_width=recall)
+    config = replace(shape, lexicon=lexicon)
     rng = np.random.default_rng(0)
     params = jax.tree.map(
         lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
@@ -60,8 +61,9 @@ def rows_of_scoring(params: Params, config: ModelConfig, key: jax.Array) -> jax.
         model("gaussian", "seen", n_layers=2, smeared=True),
         model("permuted", "seen"),
         model("annealed", smeared=True),
+        model("permuted", "seen", smeared=True, recall=5),
     ],
-    ids=["gaussian", "gaussian, seen, smeared", "permuted, seen", "annealed, smeared"],
+    ids=["gaussian", "gaussian, seen, smeared", "permuted, seen", "annealed, smeared", "permuted, recall"],
 )
 def test_reading_a_text_step_by_step_gives_its_score(model: tuple[Params, ModelConfig]) -> None:
     params, config = model

@@ -36,7 +36,9 @@ pytestmark = pytest.mark.usefixtures("compile_quickly")
 def model(kind: str, readout: str) -> tuple[Params, ModelConfig]:
     n_layers = 2 if kind == "permuted" else 1
     lexicon = LexiconConfig(kind=kind)
-    config = replace(SMALL, lexicon=lexicon, readout=readout, smeared_keys=True, n_layers=n_layers)
+    recall = 5 if kind == "permuted" else 0
+    shape = replace(SMALL, readout=readout, smeared_keys=True, n_layers=n_layers, recall_width=recall)
+    config = replace(shape, lexicon=lexicon)
     rng = np.random.default_rng(0)
     params = jax.tree.map(
         lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec

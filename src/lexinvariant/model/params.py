@@ -2,7 +2,7 @@
 
 A field's name ends in its axes (`up_DF`), and that suffix is the single source of its shape, its sharding and
 its documentation. Axes: V vocabulary, D width, N heads, E all heads' dimensions together, F hidden width,
-W position buckets, P hidden width of the deciphering head. Attention's matrices are stored as plain matrices,
+W position buckets, P hidden width of the deciphering head, C width of the recall. Attention's matrices are stored as plain matrices,
 since Adafactor factors what it sees: a matrix (D, E) is not the same to it as an array (D, N, K).
 """
 
@@ -58,6 +58,15 @@ class DecipherHead:
 
 
 @dataclass(frozen=True)
+class Recall:
+    """What is noted of a symbol where it occurs, how much that counts, and what is asked of the notes (recall.py)."""
+
+    note_DC: Any
+    gate_D: Any
+    ask_DC: Any
+
+
+@dataclass(frozen=True)
 class Params:
     """A model's parameters, or a tree of the same form of anything that is known for each of them."""
 
@@ -68,10 +77,11 @@ class Params:
     final_norm_D: Any
     start_D: Any  # the state that predicts the first symbol, before anything is read
     unseen_D: Any  # the readout row of "a symbol not seen yet"
+    recall: Recall | None
     decipher: DecipherHead | None
 
 
-for _node in (Lexicals, Layer, DecipherHead, Params):
+for _node in (Lexicals, Layer, DecipherHead, Recall, Params):
     jax.tree_util.register_dataclass(_node)
 
 
@@ -110,7 +120,7 @@ def specs(config: ModelConfig) -> Params:
     """The table of every parameter of a model, in the form of its parameters."""
     c = config
     size = {"V": c.vocab_size, "D": c.width, "N": c.n_heads, "E": c.n_heads * c.head_dim, "L": c.n_layers}
-    size |= {"F": c.hidden, "W": c.position_buckets, "P": c.decipher_hidden}
+    size |= {"F": c.hidden, "W": c.position_buckets, "P": c.decipher_hidden, "C": c.recall_width}
 
     def spec(axes: str, init: Init) -> ParamSpec:
         return ParamSpec(tuple(size[axis] for axis in axes), tuple(axes), init)
@@ -148,6 +158,7 @@ def specs(config: ModelConfig) -> Params:
         "down_PV": _fan_in(c.decipher_hidden),
         "down_bias_V": zeros,
     }
+    recall = {"note_DC": _fan_in(c.width), "gate_D": zeros, "ask_DC": zeros}  # at first nothing is asked
     return Params(
         lexicals=Lexicals(
             table_VD=spec("VD", _unit_normal) if c.lexicon.has_table else None,
@@ -158,6 +169,7 @@ def specs(config: ModelConfig) -> Params:
         final_norm_D=spec("D", ones),
         start_D=spec("D", zeros),
         unseen_D=spec("D", zeros) if c.readout == "seen" else None,
+        recall=named(Recall, recall) if c.recall_width else None,
         decipher=named(DecipherHead, head) if c.decipher_head else None,
     )
 

@@ -2,7 +2,7 @@
 
 `full` is the paper's softmax over rows. A symbol that has not occurred is given the next free row, so under one draw
 its probability is an unbiased estimate: unseen symbols sum to the right mass on average over draws. `seen` is
-normalised under every draw.
+normalised under every draw, and may score symbols by their occurrences too (recall.py).
 """
 
 import jax
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from lexinvariant.config import ModelConfig
 from lexinvariant.model.lexicon import Lexicon, first_occurrence, first_position, rows_at
 from lexinvariant.model.params import Params
+from lexinvariant.model.recall import recalled_logits
 
 IMPOSSIBLE = -1e30  # a finite minus infinity: its softmax is 0 and its gradient is not NaN
 
@@ -34,10 +35,9 @@ def logits(config: ModelConfig, table: jax.Array, h_BTD: jax.Array) -> jax.Array
 
 def log_likelihood(params: Params, config: ModelConfig, lexicon: Lexicon, h_BTD: jax.Array) -> jax.Array:
     """logp_BT: the log-probability (nats) of every target given what stands before it."""
-    h_BTD = predictors(params, h_BTD)
     if config.readout == "seen":
         return _seen_log_likelihood(params, config, lexicon, h_BTD)
-    logits_BTV = logits(config, lexicon.table, h_BTD)
+    logits_BTV = logits(config, lexicon.table, predictors(params, h_BTD))
     target_BT1 = lexicon.target_BT[:, :, None]
     chosen_BT = jnp.take_along_axis(logits_BTV, target_BT1, axis=2)[:, :, 0]
     return chosen_BT - jax.nn.logsumexp(logits_BTV, axis=2)
@@ -47,6 +47,7 @@ def _seen_log_likelihood(
     params: Params, config: ModelConfig, lexicon: Lexicon, h_BTD: jax.Array
 ) -> jax.Array:
     """Logits for the distinct symbols seen so far, one more for "another", shared among the unseen."""
+    predictor_BTD = predictors(params, h_BTD)
     n_distinct = min(config.vocab_size, h_BTD.shape[1])
     rank_BT = first_occurrence(lexicon.target_BT)
     is_new_BT = first_position(lexicon.target_BT) == jnp.arange(h_BTD.shape[1])
@@ -56,8 +57,10 @@ def _seen_log_likelihood(
     # The r-th distinct symbol's row stands where that symbol first occurs; a stable sort finds those places.
     place_BR = jnp.argsort(~is_new_BT, axis=1)[:, :n_distinct]
     row_BR = jnp.take_along_axis(lexicon.target_BT, place_BR, axis=1)
-    logits_BTR = logits(config, rows_at(lexicon.table, row_BR), h_BTD)
-    unseen_BT = h_BTD.astype(jnp.float32) @ params.unseen_D * logit_scale(config)
+    logits_BTR = logits(config, rows_at(lexicon.table, row_BR), predictor_BTD)
+    if params.recall is not None:
+        logits_BTR += recalled_logits(params.recall, predictor_BTD, h_BTD, rank_BT, n_distinct)
+    unseen_BT = predictor_BTD.astype(jnp.float32) @ params.unseen_D * logit_scale(config)
     return combine_seen(logits_BTR, unseen_BT, rank_BT, is_new_BT, n_seen_BT, config.vocab_size)
 
 

@@ -1,13 +1,12 @@
 """log p(x), as an array of one number a token."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import logsumexp
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
@@ -19,12 +18,18 @@ SHORTEST, LONGEST = 16, 16384
 TOKENS_PER_BATCH = 512  # short texts share a batch, and one text alone wastes little
 
 
-@partial(jax.jit, static_argnames=("config", "dtype"))
+@cache
+def _compiled() -> Callable[..., jax.Array]:
+    """Of a first score on a CPU most is spent in LLVM, whose further passes do not make the next ones any faster."""
+    quickly = {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else None
+    return jax.jit(_log_likelihood, static_argnames=("config", "dtype"), compiler_options=quickly)
+
+
 def _log_likelihood(
-    params: Params, config: ModelConfig, tok_BT: jax.Array, key: jax.Array, dtype: str
+    params: Params, config: ModelConfig, tok_BT: jax.Array, seed: jax.Array, draw: jax.Array, dtype: str
 ) -> jax.Array:
     """Every sequence under the same draw, so that a text's numbers do not depend on its neighbours."""
-    key_B = jnp.broadcast_to(key, tok_BT.shape[:1])
+    key_B = jnp.broadcast_to(key_at(seed, Stream.EVAL, 0, draw), tok_BT.shape[:1])
     return forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype)).logp_BT
 
 
@@ -35,7 +40,7 @@ def mixture(logp_KT: np.ndarray) -> np.ndarray:
     by how well it predicted so far (Bayes), and the array sums to the log of the average.
     """
     upto_KT = np.cumsum(logp_KT, axis=1, dtype=np.float64)
-    average_T = logsumexp(upto_KT, axis=0) - np.log(len(logp_KT))
+    average_T = np.logaddexp.reduce(upto_KT, axis=0) - np.log(len(logp_KT))
     return np.diff(average_T, prepend=0.0)
 
 
@@ -62,6 +67,7 @@ def score_tokens(
         raise UserError(f"Scoring needs at least one draw of the lexicon, not {draws}: give draws=1 or more.")
     if config.lexicon.at_evaluation.kind == "learned":
         draws = 1  # nothing is drawn
+    seed_32 = np.uint32(seed & 0xFFFFFFFF)  # all that a key takes of a seed, in a type that compiled code takes
     by_length: dict[int, list[int]] = defaultdict(list)
     for i, tok_T in enumerate(tokens):
         if len(tok_T) == 0:
@@ -86,9 +92,7 @@ def score_tokens(
                 tok_BT[row, : len(tokens[i])] = tokens[i]
             logp_KBT = np.stack(
                 [
-                    np.asarray(
-                        _log_likelihood(params, config, tok_BT, key_at(seed, Stream.EVAL, 0, k), dtype)
-                    )
+                    np.asarray(_compiled()(params, config, tok_BT, seed_32, k, dtype))
                     for k in range(draws)
                 ]
             )

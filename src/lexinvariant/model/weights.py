@@ -109,8 +109,9 @@ def load_model(folder: Path) -> tuple[ModelConfig, Params, Vocab]:
             raise UserError(
                 f"{folder}/model.safetensors does not fit its config.json ({name}): export it again."
             )
-        value = value.astype(np.float32)
-        values.append(jnp.asarray(value * tensors[name + SCALE] if name + SCALE in tensors else value))
+        scale = tensors.get(name + SCALE)
+        # int8 times float32 is float32 in one pass, with no copy in between.
+        values.append(jnp.asarray(value.astype(np.float32) if scale is None else value * scale))
     params = jax.tree.unflatten(jax.tree.structure(specs, is_leaf=model_params.is_spec), values)
     return config, params, load_vocab(folder)
 

@@ -1,0 +1,85 @@
+"""Scoring a symbol by what the model made of it where it occurred.
+
+A drawn row says which symbol it is and nothing of what the symbol does, so a model that expects an "e" has to find out
+which row that is and copy it into its state. Here each symbol seen has a second row, in terms of its own occurrences:
+the weighted mean of what the model knew when it read them. Expecting an "e" is then enough. Symbols are only compared
+for equality, so a lexinvariant model stays one.
+
+R ranks of symbols (the k-th distinct one), C the recall's own width; the other axes are those of transformer.py.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from lexinvariant.model.params import Recall
+
+LARGEST_LOG_WEIGHT = 8.0  # weights are exponentials: bounded, their sums are exact enough in float32
+
+
+class Memory(NamedTuple):
+    """What is remembered of each symbol's occurrences: their weighted sum, and the sum of their weights."""
+
+    sum_BRC: jax.Array
+    weight_BR: jax.Array
+
+
+def empty_memory(batch: int, ranks: int, width: int) -> Memory:
+    return Memory(jnp.zeros((batch, ranks, width)), jnp.zeros((batch, ranks)))
+
+
+def _noted(recall: Recall, h_BTD: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(note_BTC, weight_BT): what is noted at every occurrence, and how much it counts."""
+    note_BTC = jnp.einsum("btd,dc->btc", h_BTD, recall.note_DC.astype(h_BTD.dtype))
+    gate_BT = h_BTD.astype(jnp.float32) @ recall.gate_D / LARGEST_LOG_WEIGHT
+    return note_BTC, jnp.exp(LARGEST_LOG_WEIGHT * jnp.tanh(gate_BT))
+
+
+def _asked(recall: Recall, h_BTD: jax.Array) -> jax.Array:
+    """ask_BTC: what each state expects, in the terms of the notes."""
+    ask_BTC = jnp.einsum("btd,dc->btc", h_BTD, recall.ask_DC.astype(h_BTD.dtype))
+    return ask_BTC * ask_BTC.shape[2] ** -0.5
+
+
+def _ratio(sum_: jax.Array, weight: jax.Array) -> jax.Array:
+    """The weighted mean; 0 where nothing was noted."""
+    return jnp.where(weight > 0, sum_ / jnp.where(weight > 0, weight, 1.0), 0.0)
+
+
+def recalled_logits(
+    recall: Recall, predictor_BTD: jax.Array, h_BTD: jax.Array, rank_BT: jax.Array, n_ranks: int
+) -> jax.Array:
+    """logits_BTR: the predictor of each position against every symbol that occurred before it."""
+    note_BSC, weight_BS = _noted(recall, h_BTD)
+    score_BTS = jnp.einsum(
+        "btc,bsc->bts", _asked(recall, predictor_BTD), note_BSC, preferred_element_type=jnp.float32
+    )
+    before_TS = jnp.tril(jnp.ones(score_BTS.shape[1:], jnp.float32), -1)
+    weight_BSR = weight_BS[:, :, None] * jax.nn.one_hot(rank_BT, n_ranks)
+    sum_BTR = jnp.einsum("bts,bsr->btr", score_BTS * before_TS, weight_BSR)
+    return _ratio(sum_BTR, jnp.einsum("ts,bsr->btr", before_TS, weight_BSR))
+
+
+def remember(recall: Recall, memory: Memory, h_B1D: jax.Array, rank_B: jax.Array) -> Memory:
+    """The memory after one more symbol of each sequence."""
+    note_B1C, weight_B1 = _noted(recall, h_B1D)
+    row = (jnp.arange(len(rank_B)), rank_B)
+    noted_BC = weight_B1 * note_B1C[:, 0].astype(jnp.float32)
+    return Memory(memory.sum_BRC.at[row].add(noted_BC), memory.weight_BR.at[row].add(weight_B1[:, 0]))
+
+
+def memory_of(
+    recall: Recall, h_BTD: jax.Array, rank_BT: jax.Array, read_BT: jax.Array, n_ranks: int
+) -> Memory:
+    """The memory of the positions that were read."""
+    note_BTC, weight_BT = _noted(recall, h_BTD)
+    weight_BTR = jnp.where(read_BT, weight_BT, 0.0)[:, :, None] * jax.nn.one_hot(rank_BT, n_ranks)
+    sum_BRC = jnp.einsum("btr,btc->brc", weight_BTR, note_BTC.astype(jnp.float32))
+    return Memory(sum_BRC, jnp.sum(weight_BTR, axis=1))
+
+
+def recalled_next(recall: Recall, memory: Memory, predictor_B1D: jax.Array) -> jax.Array:
+    """logits_BR of the next symbol."""
+    ask_BC = _asked(recall, predictor_B1D)[:, 0].astype(jnp.float32)
+    return _ratio(jnp.einsum("bc,brc->br", ask_BC, memory.sum_BRC), memory.weight_BR)

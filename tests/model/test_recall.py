@@ -1,0 +1,123 @@
+"""Recall: symbols scored by their occurrences, in one pass and step by step, against sums written out."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.errors import UserError
+from lexinvariant.model import params as model_params
+from lexinvariant.model.params import Recall
+from lexinvariant.model.recall import (
+    LARGEST_LOG_WEIGHT,
+    empty_memory,
+    memory_of,
+    recalled_logits,
+    recalled_next,
+    remember,
+)
+from lexinvariant.model.scoring import score_tokens
+
+D, C, R = 6, 4, 5
+RANK_BT = np.array([[0, 1, 0, 2, 3, 1, 0], [0, 0, 0, 1, 2, 1, 4]], np.int32)
+B, T = RANK_BT.shape
+SMALL = ModelConfig(
+    vocab_size=9,
+    context=16,
+    n_layers=1,
+    width=16,
+    n_heads=2,
+    head_dim=8,
+    hidden=24,
+    lexicon=LexiconConfig(kind="permuted"),
+    readout="seen",
+    recall_width=C,
+)
+
+pytestmark = pytest.mark.usefixtures("compile_quickly")
+
+
+def normal(seed: int, *shape: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), jnp.float32)
+
+
+@pytest.fixture
+def recall() -> Recall:
+    return Recall(note_DC=normal(0, D, C), gate_D=5 * normal(1, D), ask_DC=normal(2, D, C))
+
+
+def written_out(recall: Recall, predictor_TD: jax.Array, h_TD: jax.Array, rank_T: np.ndarray) -> np.ndarray:
+    """logits_TR in float64, occurrence by occurrence."""
+    note_DC, gate_D, ask_DC, predictor, h = (
+        np.asarray(x, np.float64)
+        for x in (recall.note_DC, recall.gate_D, recall.ask_DC, predictor_TD, h_TD)
+    )
+    logits_TR = np.zeros((T, R))
+    for t in range(T):
+        for r in range(R):
+            occurrences = [s for s in range(t) if rank_T[s] == r]
+            if occurrences:
+                gates = np.array([h[s] @ gate_D for s in occurrences])
+                weights = np.exp(LARGEST_LOG_WEIGHT * np.tanh(gates / LARGEST_LOG_WEIGHT))
+                mean_C = sum(w * h[s] @ note_DC for w, s in zip(weights, occurrences, strict=True)) / sum(
+                    weights
+                )
+                logits_TR[t, r] = predictor[t] @ ask_DC @ mean_C / np.sqrt(C)
+    return logits_TR
+
+
+def test_each_symbol_is_scored_by_the_weighted_mean_of_its_earlier_occurrences(recall: Recall) -> None:
+    predictor_BTD, h_BTD = normal(3, B, T, D), normal(4, B, T, D)
+    logits_BTR = recalled_logits(recall, predictor_BTD, h_BTD, jnp.asarray(RANK_BT), R)
+    expected = [written_out(recall, predictor_BTD[b], h_BTD[b], RANK_BT[b]) for b in range(B)]
+    assert np.abs(expected).max() > 1
+    np.testing.assert_allclose(logits_BTR, expected, rtol=2e-5, atol=2e-5)
+
+
+def test_a_memory_kept_step_by_step_is_that_of_one_pass(recall: Recall) -> None:
+    predictor_BTD, h_BTD = normal(3, B, T, D), normal(4, B, T, D)
+    logits_BTR = recalled_logits(recall, predictor_BTD, h_BTD, jnp.asarray(RANK_BT), R)
+    memory = empty_memory(B, R, C)
+    for t in range(T):
+        next_BR = recalled_next(recall, memory, predictor_BTD[:, t : t + 1])
+        np.testing.assert_allclose(next_BR, logits_BTR[:, t], rtol=2e-5, atol=2e-5)
+        read_BT = np.broadcast_to(np.arange(T) < t, (B, T))
+        at_once = memory_of(recall, h_BTD, jnp.asarray(RANK_BT), jnp.asarray(read_BT), R)
+        jax.tree.map(
+            lambda one, other: np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-4), at_once, memory
+        )
+        memory = remember(recall, memory, h_BTD[:, t : t + 1], jnp.asarray(RANK_BT[:, t]))
+
+
+def test_however_extreme_the_gates_logits_and_gradients_are_numbers(recall: Recall) -> None:
+    h_BTD = 1e4 * normal(4, B, T, D)
+
+    def total(recall: Recall) -> jax.Array:
+        return jnp.sum(recalled_logits(recall, normal(3, B, T, D), h_BTD, jnp.asarray(RANK_BT), R) ** 2)
+
+    gradient = jax.grad(total)(recall)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((total(recall), gradient)))
+
+
+def test_a_model_starts_as_one_without_recall_and_scores_renamed_texts_alike() -> None:
+    text = np.array([4, 4, 1, 7, 4, 1, 0, 7, 4, 4, 2, 1, 7])
+    params, without = model_params.init(SMALL, 0), replace(SMALL, recall_width=0)
+    [start] = score_tokens(params, SMALL, [text])
+    np.testing.assert_allclose(start, score_tokens(model_params.init(without, 0), without, [text])[0])
+
+    assert params.recall is not None
+    asking = replace(params, recall=replace(params.recall, ask_DC=4 * normal(5, 16, C)))
+    [score] = score_tokens(asking, SMALL, [text])
+    assert np.abs(score - start).max() > 0.1
+    for seed in range(10):
+        renamed = np.random.default_rng(seed).permutation(9)[text]
+        np.testing.assert_array_equal(score_tokens(asking, SMALL, [renamed])[0], score)
+
+
+@pytest.mark.parametrize("wrong", [{"recall_width": -1}, {"recall_width": 4, "readout": "full"}])
+def test_a_recall_of_nothing_is_refused(wrong: dict) -> None:
+    with pytest.raises(UserError, match=r"--model\.recall-width 0 or more"):
+        replace(SMALL, **wrong)
