@@ -101,12 +101,7 @@ def differences(one: Any, other: Any, at: str = "") -> set[str]:
 def test_the_standard_model_differs_in_lexicon_readout_and_head_only(name: str) -> None:
     config = preset(name)
     standard = as_standard(config)
-    assert differences(config, standard) <= {
-        ".model.lexicon.kind",
-        ".model.readout",
-        ".model.recall_width",
-        ".model.decipher_head",
-    }
+    assert differences(config, standard) <= {".model.lexicon.kind", ".model.readout", ".model.decipher_head"}
     assert standard.model.lexicon.kind == "learned"
     assert standard.model.readout == "full"
     assert not standard.model.decipher_head

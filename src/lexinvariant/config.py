@@ -82,7 +82,8 @@ class ModelConfig:
     all others, whose mass is shared evenly; exact for a lexinvariant model, since unseen symbols are
     exchangeable."""
     recall_width: int = 0
-    """seen: a symbol is also scored by what the model made of it where it occurred, in vectors of this width; 0 is off."""
+    """With the readout seen: score a symbol also by what the model made of it where it occurred, in vectors of
+    this width; 0 is off."""
     logit_scale: Literal["width", "vocab"] = "width"
     """Logits are multiplied by 1/sqrt(width) or 1/sqrt(vocab_size)."""
     smeared_keys: bool = False
@@ -118,13 +119,14 @@ class ModelConfig:
             raise UserError(
                 "cuDNN attention has no dropout inside: set --model.attention xla or --model.attention-dropout 0."
             )
-        if self.recall_width < 0 or (self.recall_width and self.readout != "seen"):
-            raise UserError(
-                f"A recall of width {self.recall_width} scores symbols that were seen: give --model.recall-width 0 or "
-                "more, and above 0 only with --model.readout seen."
-            )
+        if self.recall_width < 0:
+            raise UserError(f"model.recall_width is {self.recall_width}: give a number of at least 0.")
         if self.smeared_keys and self.n_heads % 2:
             raise UserError("Smeared keys start half of the heads smeared: give an even --model.n-heads.")
+
+    @property
+    def has_recall(self) -> bool:
+        return self.readout == "seen" and self.recall_width > 0
 
     @property
     def n_matmul_parameters(self) -> int:

@@ -19,8 +19,8 @@ class Stream(IntEnum):
     PROBE = 5  # address: step, global row
 
 
-def key_at(seed: int, stream: Stream, *address: int | jax.Array) -> jax.Array:
-    """The key at an address; the parts of the address may be traced scalars."""
+def key_at(seed: int | jax.Array, stream: Stream, *address: int | jax.Array) -> jax.Array:
+    """The key at an address; its parts may be traced scalars."""
     key = jax.random.fold_in(jax.random.key(seed), int(stream))
     for part in address:
         key = jax.random.fold_in(key, part)

@@ -52,8 +52,7 @@ def recall() -> Recall:
 def written_out(recall: Recall, predictor_TD: jax.Array, h_TD: jax.Array, rank_T: np.ndarray) -> np.ndarray:
     """logits_TR in float64, occurrence by occurrence."""
     note_DC, gate_D, ask_DC, predictor, h = (
-        np.asarray(x, np.float64)
-        for x in (recall.note_DC, recall.gate_D, recall.ask_DC, predictor_TD, h_TD)
+        np.asarray(x, np.float64) for x in (recall.note_DC, recall.gate_D, recall.ask_DC, predictor_TD, h_TD)
     )
     logits_TR = np.zeros((T, R))
     for t in range(T):
@@ -117,7 +116,7 @@ def test_a_model_starts_as_one_without_recall_and_scores_renamed_texts_alike() -
         np.testing.assert_array_equal(score_tokens(asking, SMALL, [renamed])[0], score)
 
 
-@pytest.mark.parametrize("wrong", [{"recall_width": -1}, {"recall_width": 4, "readout": "full"}])
-def test_a_recall_of_nothing_is_refused(wrong: dict) -> None:
-    with pytest.raises(UserError, match=r"--model\.recall-width 0 or more"):
-        replace(SMALL, **wrong)
+def test_only_symbols_that_were_seen_are_recalled() -> None:
+    assert model_params.init(replace(SMALL, readout="full"), 0).recall is None
+    with pytest.raises(UserError, match=r"recall_width is -1: give a number of at least 0"):
+        replace(SMALL, recall_width=-1)

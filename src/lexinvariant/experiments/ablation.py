@@ -43,7 +43,6 @@ def _paper(config: TrainConfig) -> Settings:
     return {
         "model.lexicon.kind": "gaussian",
         "model.readout": "full",
-        "model.recall_width": 0,
         "model.smeared_keys": False,
         "model.qk_scale_init": 1.0,
         "model.decipher_head": False,
@@ -85,11 +84,11 @@ VARIANTS = {
         "no second loss that teaches to decipher", lambda c: {"model.decipher_head": False}
     ),
     "no recall": Variant(
-        "symbols scored by their drawn rows alone, not by their occurrences", lambda c: {"model.recall_width": 0}
+        "symbols scored by their drawn rows alone, not by their occurrences",
+        lambda c: {"model.recall_width": 0},
     ),
     "full readout": Variant(
-        "a logit for every symbol, seen or not, and no recall",
-        lambda c: {"model.readout": "full", "model.recall_width": 0},
+        "a logit for every symbol, seen or not, and no recall", lambda c: {"model.readout": "full"}
     ),
     "attention even at first": Variant(
         "queries and keys start at a scale of 1", lambda c: {"model.qk_scale_init": 1.0}

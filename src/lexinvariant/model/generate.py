@@ -15,8 +15,8 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import lexicon as lexica
 from lexinvariant.model.params import Layer, Params, unstack
-from lexinvariant.model.recall import Memory, empty_memory, recalled_next, remember
 from lexinvariant.model.readout import IMPOSSIBLE, logit_scale, logits
+from lexinvariant.model.recall import Memory, empty_memory, recalled_next, remember
 from lexinvariant.model.transformer import mlp, position_bias, project, rms_norm, smear
 from lexinvariant.rng import Stream, key_at
 
@@ -61,14 +61,14 @@ def _next_logits(
     config: ModelConfig,
     table: jax.Array,
     seen_BV: jax.Array,
-    memory: Memory | None,
+    memory: Memory,
     h_B1D: jax.Array,
 ) -> jax.Array:
     """logits_BV over rows; under the `seen` readout every row not seen yet has an even part of "another"."""
     logits_BV = logits(config, table, h_B1D)[:, 0]
     if config.readout == "full":
         return logits_BV
-    if memory is not None:
+    if params.recall is not None:
         logits_BV += recalled_next(params.recall, memory, h_B1D)
     n_unseen_B1 = jnp.sum(~seen_BV, axis=1, keepdims=True)
     unseen_B1 = h_B1D[:, 0] @ params.unseen_D[:, None] * logit_scale(config)
@@ -113,14 +113,14 @@ def sample_rows(
             new_caches.append(cache)
         h_B1D = rms_norm(x_B1D, config.norm_eps) * params.final_norm_D
         seen_BV = seen_BV | jax.nn.one_hot(row_B, seen_BV.shape[1], dtype=bool)
-        if memory is not None:
+        if params.recall is not None:
             memory = remember(params.recall, memory, h_B1D, row_B)
         return (new_caches, seen_BV, memory, h_B1D), (row_B, logp_B)
 
     start = (
         [_empty_cache(config, batch, length) for _ in layers],
         jnp.zeros((batch, config.vocab_size), bool),
-        empty_memory(batch, config.vocab_size, config.recall_width) if config.recall_width else None,
+        empty_memory(batch, config.vocab_size, config.recall_width),
         jnp.broadcast_to(params.start_D, (batch, 1, config.width)),
     )
     chosen: tuple[jax.Array, jax.Array] = jax.lax.scan(one, start, jnp.arange(length))[1]

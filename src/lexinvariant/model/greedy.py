@@ -19,8 +19,8 @@ from lexinvariant.model import lexicon as lexica
 from lexinvariant.model.attention import causal_attention, choose_implementation, toeplitz
 from lexinvariant.model.generate import Cache, read_one, symbols_by_row
 from lexinvariant.model.params import Layer, Params, unstack
-from lexinvariant.model.recall import Memory, memory_of, recalled_next, remember
 from lexinvariant.model.readout import IMPOSSIBLE, log_likelihood, logit_scale, logits, predictors
+from lexinvariant.model.recall import Memory, empty_memory, memory_of, recalled_next, remember
 from lexinvariant.model.transformer import mlp, position_bias, project, rms_norm, smear
 from lexinvariant.rng import evaluation_keys
 
@@ -33,7 +33,7 @@ class _State(NamedTuple):
     caches: list[Cache]  # one a layer
     n_B: jax.Array  # tokens read
     seen_BR: jax.Array
-    memory: Memory | None  # where the model has a recall
+    memory: Memory  # of its recall; empty where the model has none
     logp_BR: jax.Array  # log-probability of each rank as the next one
     read_B: jax.Array  # log-probability of all that was read, where draws are to be weighed by it
 
@@ -82,7 +82,7 @@ def _read_prompts(
     if weighed:
         read_B = jnp.sum(log_likelihood(params, config, lexicon, h_BTD), axis=1, where=in_prompt_BT)
     h_B1D = jnp.take_along_axis(predictors(params, h_BTD), n_B[:, None, None], axis=1)
-    memory = None
+    memory = empty_memory(batch, row_BR.shape[1], config.recall_width)
     if params.recall is not None:
         memory = memory_of(params.recall, h_BTD, rank_BT, in_prompt_BT, row_BR.shape[1])
     state = _State(row_BR, drawn.table, caches, n_B, seen_BR, memory, read_B, read_B)
@@ -127,7 +127,7 @@ def _read_next(params: Params, config: ModelConfig, state: _State, rank_B: jax.A
         x_B1D, cache = read_one(layer, config, x_B1D, cache, state.n_B)
         caches.append(cache)
     h_B1D, memory = _final(params, config, x_B1D), state.memory
-    if memory is not None:
+    if params.recall is not None:
         memory = remember(params.recall, memory, h_B1D, rank_B)
     seen_BR = state.seen_BR.at[batch_B, rank_B].set(True)
     state = state._replace(caches=caches, n_B=state.n_B + 1, seen_BR=seen_BR, memory=memory)
@@ -141,7 +141,7 @@ def _next_logp(params: Params, config: ModelConfig, state: _State, h_B1D: jax.Ar
     if config.readout == "full":
         return jax.nn.log_softmax(logits_BR)
     seen_BR = state.seen_BR
-    if state.memory is not None:
+    if params.recall is not None:
         logits_BR += recalled_next(params.recall, state.memory, h_B1D)
     n_unseen_B1 = config.vocab_size - jnp.sum(seen_BR, axis=1, keepdims=True)
     another_B1 = h_B1D[:, 0].astype(jnp.float32) @ params.unseen_D[:, None] * logit_scale(config)

@@ -2,8 +2,8 @@
 
 A field's name ends in its axes (`up_DF`), and that suffix is the single source of its shape, its sharding and
 its documentation. Axes: V vocabulary, D width, N heads, E all heads' dimensions together, F hidden width,
-W position buckets, P hidden width of the deciphering head, C width of the recall. Attention's matrices are stored as plain matrices,
-since Adafactor factors what it sees: a matrix (D, E) is not the same to it as an array (D, N, K).
+W position buckets, P hidden width of the deciphering head, C width of the recall. Attention's matrices are stored
+as plain matrices, since Adafactor factors what it sees: a matrix (D, E) is not the same to it as an array (D, N, K).
 """
 
 import math
@@ -169,7 +169,7 @@ def specs(config: ModelConfig) -> Params:
         final_norm_D=spec("D", ones),
         start_D=spec("D", zeros),
         unseen_D=spec("D", zeros) if c.readout == "seen" else None,
-        recall=named(Recall, recall) if c.recall_width else None,
+        recall=named(Recall, recall) if c.has_recall else None,
         decipher=named(DecipherHead, head) if c.decipher_head else None,
     )
 

@@ -67,7 +67,9 @@ def score_tokens(
         raise UserError(f"Scoring needs at least one draw of the lexicon, not {draws}: give draws=1 or more.")
     if config.lexicon.at_evaluation.kind == "learned":
         draws = 1  # nothing is drawn
-    seed_32 = np.uint32(seed & 0xFFFFFFFF)  # all that a key takes of a seed, in a type that compiled code takes
+    seed_32 = np.uint32(
+        seed & 0xFFFFFFFF
+    )  # all that a key takes of a seed, in a type that compiled code takes
     by_length: dict[int, list[int]] = defaultdict(list)
     for i, tok_T in enumerate(tokens):
         if len(tok_T) == 0:
@@ -91,10 +93,7 @@ def score_tokens(
             for row, i in enumerate(part):
                 tok_BT[row, : len(tokens[i])] = tokens[i]
             logp_KBT = np.stack(
-                [
-                    np.asarray(_compiled()(params, config, tok_BT, seed_32, k, dtype))
-                    for k in range(draws)
-                ]
+                [np.asarray(_compiled()(params, config, tok_BT, seed_32, k, dtype)) for k in range(draws)]
             )
             for row, i in enumerate(part):
                 scores[i] = mixture(logp_KBT[:, row, : len(tokens[i])])
