@@ -8,14 +8,12 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_p
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from lexinvariant.config import LexiconConfig, ModelConfig
-from lexinvariant.model import params as model_params
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab
+from tests.tiny_models import random_params
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
@@ -44,12 +42,5 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         decipher_head=True,
         decipher_hidden=32,
     )
-    # Numbers of any kind will do, and these need no compiler.
-    rng, specs = np.random.default_rng(0), model_params.specs(config)
-    params = jax.tree.map(
-        lambda spec: jnp.asarray(0.2 * rng.normal(size=spec.shape), jnp.float32),
-        specs,
-        is_leaf=model_params.is_spec,
-    )
-    save_model(folder, config, params, CharVocab())
+    save_model(folder, config, random_params(config, scale=0.2), CharVocab())
     return folder

@@ -25,21 +25,12 @@ from lexinvariant.model.api import Model
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.text import MarkovLanguage
 from lexinvariant.text.batch import Batch
+from tests.tiny_models import TINY
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 
-T, V, D = 16, 12, 16
-MODEL = ModelConfig(
-    vocab_size=V,
-    context=T,
-    n_layers=1,
-    width=D,
-    n_heads=2,
-    head_dim=8,
-    hidden=32,
-    lexicon=LexiconConfig(kind="permuted"),
-    readout="seen",
-)
+T, V, D = 16, 12, TINY.width
+MODEL = replace(TINY, vocab_size=V, context=T, lexicon=LexiconConfig(kind="permuted"), readout="seen")
 STANDARD = replace(MODEL, lexicon=LexiconConfig(kind="learned"))
 CONFIG = ProbeConfig(steps=12, batch_size=8)
 TRAIN = MarkovLanguage().split("train", T)

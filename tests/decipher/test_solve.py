@@ -3,14 +3,13 @@
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.config import LexiconConfig
 from lexinvariant.decipher import alphabet, calibrate, solve
 from lexinvariant.decipher.api import Model
 from lexinvariant.decipher.cipher import PRINTABLE, random_cipher
@@ -21,8 +20,8 @@ from lexinvariant.decipher.samples import draw_samples, plain_documents
 from lexinvariant.decipher.search import Task
 from lexinvariant.decipher.solve import Reading, Solver
 from lexinvariant.errors import UserError
-from lexinvariant.model import params as model_params
 from lexinvariant.text import CharVocab
+from tests.tiny_models import TINY, random_params
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 
@@ -34,24 +33,14 @@ EMOJI = [chr(0x1F600 + i) for i in range(26)]
 
 
 def tiny(lexicon: str = "permuted", decipher_head: bool = True) -> Model:
-    config = ModelConfig(
+    config = replace(
+        TINY,
         context=64,
-        n_layers=1,
-        width=16,
-        n_heads=2,
-        head_dim=8,
-        hidden=32,
         lexicon=LexiconConfig(kind=lexicon),  # type: ignore[arg-type]
         decipher_head=decipher_head,
         decipher_hidden=16,
     )
-    rng, specs = np.random.default_rng(0), model_params.specs(config)
-    params = jax.tree.map(
-        lambda spec: jnp.asarray(0.2 * rng.normal(size=spec.shape), jnp.float32),
-        specs,
-        is_leaf=model_params.is_spec,
-    )
-    return Model(config, params, CharVocab())
+    return Model(config, random_params(config, scale=0.2), CharVocab())
 
 
 def written(text: str, seed: int) -> str:

@@ -5,18 +5,17 @@ import itertools
 import json
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.config import LexiconConfig
 from lexinvariant.decipher import trace as tracing
 from lexinvariant.decipher.trace import KEPT, Trace, balanced, moments, remembered, trace, with_cribs
 from lexinvariant.errors import UserError
-from lexinvariant.model import params as model_params
 from lexinvariant.model.api import Model
 from lexinvariant.text import CharVocab
+from tests.tiny_models import TINY, random_params
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 
@@ -24,26 +23,15 @@ CONTEXT = 64
 
 
 def tiny(decipher_head: bool = True) -> Model:
-    config = ModelConfig(
+    config = replace(
+        TINY,
         context=CONTEXT,
-        n_layers=1,
-        width=16,
-        n_heads=2,
-        head_dim=8,
-        hidden=32,
         lexicon=LexiconConfig(kind="permuted"),
         readout="seen",
         decipher_head=decipher_head,
         decipher_hidden=16,
     )
-    # Numbers of any kind will do, and these need no compiler.
-    rng, specs = np.random.default_rng(0), model_params.specs(config)
-    params = jax.tree.map(
-        lambda spec: jnp.asarray(0.2 * rng.normal(size=spec.shape), jnp.float32),
-        specs,
-        is_leaf=model_params.is_spec,
-    )
-    return Model(config, params, CharVocab())
+    return Model(config, random_params(config, scale=0.2), CharVocab())
 
 
 @pytest.fixture(scope="module")

@@ -22,19 +22,16 @@ from lexinvariant.model.reading import readings
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab, LetterVocab, prepare
+from tests.tiny_models import TINY
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 T, V, WINDOW = 40, 128, 12
 LETTERS = np.arange(ord("a"), ord("z") + 1)
-CONFIG = ModelConfig(
+CONFIG = replace(
+    TINY,
     vocab_size=V,
     context=T,
-    n_layers=1,
-    width=16,
-    n_heads=2,
-    head_dim=8,
-    hidden=32,
     lexicon=LexiconConfig(kind="permuted"),
     readout="seen",
     decipher_head=True,

@@ -4,8 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -16,11 +14,11 @@ from lexinvariant.experiments.convergence import Options, losses, run
 from lexinvariant.experiments.perplexity import smoothed_perplexity
 from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.experiments.subject import held_out, open_subject
-from lexinvariant.model.params import is_spec, specs
 from lexinvariant.model.reading import readings
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import LetterVocab, open_data
 from lexinvariant.training.evaluate import evaluate
+from tests.tiny_models import random_params
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 
@@ -41,13 +39,8 @@ UNIFORM, RANDOM = 0.0, 1.0
 
 def save(folder: Path, config: ModelConfig, scale: float, data: str = "markov") -> str:
     """A model of random parameters; all-zero ones make every logit 0, so that every symbol is equally likely."""
-    rng = np.random.default_rng(0)
-    params = jax.tree.map(
-        lambda spec: jnp.asarray(scale * rng.normal(size=spec.shape), jnp.float32),
-        specs(config),
-        is_leaf=is_spec,
-    )
-    save_model(folder, config, params, LetterVocab(config.vocab_size), notes={"data": data})
+    vocab = LetterVocab(config.vocab_size)
+    save_model(folder, config, random_params(config, scale), vocab, notes={"data": data})
     return str(folder)
 
 

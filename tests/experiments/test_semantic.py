@@ -5,12 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.experiments.semantic import (
@@ -25,33 +22,12 @@ from lexinvariant.experiments.semantic import (
 from lexinvariant.experiments.semantic_passages import LIKE_THE_PAPERS, PASSAGES
 from lexinvariant.experiments.semantic_prompts import make_questions, question_text
 from lexinvariant.experiments.subject import open_subject
-from lexinvariant.model.params import is_spec, specs
 from lexinvariant.model.scoring import score_tokens
-from lexinvariant.model.weights import save_model
-from lexinvariant.text import CharVocab, Vocab, train_tokenizer
+from lexinvariant.text import CharVocab, train_tokenizer
+from tests.tiny_models import save_random_model
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 CONTEXT = 120
-
-
-def write_model(folder: Path, vocab: Vocab, kind: str, readout: str, context: int = CONTEXT) -> str:
-    config = ModelConfig(
-        vocab_size=vocab.size,
-        context=context,
-        n_layers=1,
-        width=16,
-        n_heads=2,
-        head_dim=8,
-        hidden=24,
-        lexicon=LexiconConfig(kind=kind),
-        readout=readout,
-    )
-    rng = np.random.default_rng(0)
-    params = jax.tree.map(
-        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
-    )
-    save_model(folder, config, params, vocab)
-    return str(folder)
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +43,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "\\section{Semantic Deciphering Full Example}\n\\texttt{" + paper + "}\n\nExample prediction\n"
     )
     return {
-        "ours": write_model(root / "ours", words, "permuted", "seen"),
-        "standard": write_model(root / "standard", words, "learned", "full"),
-        "characters": write_model(root / "characters", CharVocab(), "permuted", "seen", context=300),
+        "ours": save_random_model(root / "ours", words, "permuted", "seen", context=CONTEXT),
+        "standard": save_random_model(root / "standard", words, "learned", "full", context=CONTEXT),
+        "characters": save_random_model(root / "characters", CharVocab(), "permuted", "seen", context=300),
         "text": str(root / "simple.jsonl"),
         "paper": str(root / "paper.tex"),
     }
@@ -209,7 +185,7 @@ def test_what_cannot_be_is_told_in_one_sentence(
     places: dict[str, str], changes: dict[str, Any], sentence: str, tmp_path: Path
 ) -> None:
     (tmp_path / "poor.txt").write_text("The cat sat. " * 3)
-    short = write_model(tmp_path / "short", CharVocab(), "permuted", "seen", context=64)
+    short = save_random_model(tmp_path / "short", CharVocab(), "permuted", "seen", context=64)
     real = {"poor": str(tmp_path / "poor.txt"), "short": short}
     chosen: dict[str, Any] = {name: real.get(value, value) for name, value in changes.items()}
     if "paper_tex" in chosen:

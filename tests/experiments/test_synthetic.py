@@ -5,45 +5,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.experiments import synthetic
 from lexinvariant.experiments.intervals import wilson
 from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.experiments.symbol_tasks import Continue
 from lexinvariant.experiments.synthetic import Options, run, token_counts
-from lexinvariant.model.params import is_spec, specs
-from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab, LetterVocab, open_data, prepare
+from tests.tiny_models import save_random_model
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 CONTEXT = 48
-
-
-def write_model(folder: Path, kind: str, readout: str, context: int = CONTEXT, letters: int = 0) -> Path:
-    vocab = LetterVocab(letters) if letters else CharVocab()
-    config = ModelConfig(
-        vocab_size=vocab.size,
-        context=context,
-        n_layers=1,
-        width=16,
-        n_heads=2,
-        head_dim=8,
-        hidden=24,
-        lexicon=LexiconConfig(kind=kind),
-        readout=readout,
-    )
-    rng = np.random.default_rng(0)
-    params = jax.tree.map(
-        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
-    )
-    save_model(folder, config, params, vocab)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +27,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (root / "text.txt").write_text("aaaa bb c -> d\n" * 400)
     prepare([str(root / "text.txt")], root / "data", valid_fraction=0, test_fraction=0, progress=False)
     models = {"ours": ("permuted", "seen"), "standard": ("learned", "full")}
-    places = {name: str(write_model(root / name, *kind)) for name, kind in models.items()}
+    places = {
+        name: save_random_model(root / name, CharVocab(), *kind, context=CONTEXT)
+        for name, kind in models.items()
+    }
     return places | {"data": str(root / "data")}
 
 
@@ -159,12 +137,12 @@ def test_what_cannot_be_is_told_in_one_sentence(
 
 
 def test_models_that_do_not_fit_are_refused(places: dict[str, str], tmp_path: Path) -> None:
-    letters = write_model(tmp_path / "letters", "permuted", "seen", letters=12)
+    letters = save_random_model(tmp_path / "letters", LetterVocab(12), "permuted", "seen", context=CONTEXT)
     with pytest.raises(UserError, match="letters12 cannot write '->'"):
-        run(Options(model=str(letters), out=tmp_path))
-    other = write_model(tmp_path / "other", "learned", "full", context=32)
+        run(Options(model=letters, out=tmp_path))
+    other = save_random_model(tmp_path / "other", CharVocab(), "learned", "full", context=32)
     with pytest.raises(UserError, match="differ in vocabulary or context"):
-        run(Options(model=places["ours"], baseline=str(other), out=tmp_path))
+        run(Options(model=places["ours"], baseline=other, out=tmp_path))
 
 
 @pytest.mark.parametrize(("share", "n"), [(0.0, 10), (1.0, 10), (0.5, 400), (0.918, 1000)])

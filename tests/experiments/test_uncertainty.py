@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -17,11 +16,12 @@ from lexinvariant.experiments.paper_texts import PAPER_TEXTS, PYTHON, SYMBOL
 from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.experiments.subject import open_subject
 from lexinvariant.experiments.uncertainty import Options, run, shown_word, tempered
-from lexinvariant.model.params import Params, is_spec, specs
+from lexinvariant.model.params import Params
 from lexinvariant.model.reading import readings
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab, Vocab, train_tokenizer
+from tests.tiny_models import random_params
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 
@@ -39,13 +39,6 @@ CONFIG = ModelConfig(
     decipher_head=True,
     decipher_hidden=6,
 )
-
-
-def random_params(config: ModelConfig) -> Params:
-    rng = np.random.default_rng(0)
-    return jax.tree.map(
-        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
-    )
 
 
 def save(folder: Path, config: ModelConfig, params: Params, vocab: Vocab | None = None) -> str:

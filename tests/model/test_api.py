@@ -2,48 +2,26 @@
 
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.api import Model, load
-from lexinvariant.model.params import is_spec, specs
 from lexinvariant.model.weights import save_model
-from lexinvariant.text import CharVocab, LetterVocab, Vocab, train_tokenizer
+from lexinvariant.text import CharVocab, LetterVocab, train_tokenizer
+from tests.tiny_models import random_model
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
-def make_model(kind: str, vocab: Vocab, readout: str = "full") -> Model:
-    config = ModelConfig(
-        vocab_size=vocab.size,
-        context=16,
-        n_layers=1,
-        width=16,
-        n_heads=2,
-        head_dim=8,
-        hidden=24,
-        lexicon=LexiconConfig(kind=kind),
-        readout=readout,
-    )
-    rng = np.random.default_rng(0)
-    params = jax.tree.map(
-        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
-    )
-    return Model(config, params, vocab)
-
-
 @pytest.fixture(scope="module")
 def permuted() -> Model:
-    return make_model("permuted", LetterVocab(12), readout="seen")
+    return random_model(LetterVocab(12), "permuted", "seen", context=16)
 
 
 @pytest.fixture(scope="module")
 def standard() -> Model:
-    return make_model("learned", LetterVocab(12))
+    return random_model(LetterVocab(12), "learned", "full", context=16)
 
 
 def test_one_text_is_a_list_of_one(permuted: Model) -> None:
@@ -126,7 +104,7 @@ def test_another_lexicon_keeps_the_weights(permuted: Model) -> None:
 
 
 def test_a_model_without_a_table_cannot_have_it_permuted() -> None:
-    model = make_model("gaussian", CharVocab())
+    model = random_model(CharVocab(), "gaussian", "full", context=16)
     assert model.with_lexicon("gaussian").config == model.config
     with pytest.raises(UserError, match="no learned table"):
         model.with_lexicon("permuted")
@@ -135,7 +113,7 @@ def test_a_model_without_a_table_cannot_have_it_permuted() -> None:
 def test_a_tokenizers_model_scores_tokens(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the cat and the hat and the cat sat there " * 20)
     vocab = train_tokenizer([str(tmp_path / "text.txt")], tmp_path / "tokenizer.json", size=270)
-    model = make_model("gaussian", vocab, readout="seen")
+    model = random_model(vocab, "gaussian", "seen", context=16)
     [score] = model.score("the cat the cat")
     assert len(score) == len(vocab.encode("the cat the cat")) < len("the cat the cat")
 

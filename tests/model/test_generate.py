@@ -12,9 +12,10 @@ from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import lexicon as lexica
 from lexinvariant.model.generate import generate_tokens, sample_rows
-from lexinvariant.model.params import Params, is_spec, specs
+from lexinvariant.model.params import Params
 from lexinvariant.model.scoring import score_tokens
 from lexinvariant.rng import Stream, key_at
+from tests.tiny_models import random_params
 
 V, T = 6, 64  # the shortest length that generation compiles, so that all tests share it
 SMALL = ModelConfig(vocab_size=V, context=T, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=24)
@@ -32,11 +33,7 @@ def model(
     lexicon = LexiconConfig(kind=kind)
     shape = replace(SMALL, readout=readout, smeared_keys=smeared, n_layers=n_layers, recall_width=recall)
     config = replace(shape, lexicon=lexicon)
-    rng = np.random.default_rng(0)
-    params = jax.tree.map(
-        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
-    )
-    return params, config
+    return random_params(config), config
 
 
 @partial(jax.jit, static_argnames="config")

@@ -12,10 +12,11 @@ from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.generate import generate_tokens
 from lexinvariant.model.greedy import greedy_tokens
-from lexinvariant.model.params import Params, is_spec, specs
+from lexinvariant.model.params import Params
 from lexinvariant.model.reading import readings
 from lexinvariant.model.scoring import mixture, score_tokens
 from lexinvariant.rng import Stream, key_at
+from tests.tiny_models import random_params
 
 V = 6
 SMALL = ModelConfig(vocab_size=V, context=64, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=24)
@@ -39,11 +40,7 @@ def model(kind: str, readout: str) -> tuple[Params, ModelConfig]:
     recall = 5 if kind == "permuted" else 0
     shape = replace(SMALL, readout=readout, smeared_keys=True, n_layers=n_layers, recall_width=recall)
     config = replace(shape, lexicon=lexicon)
-    rng = np.random.default_rng(0)
-    params = jax.tree.map(
-        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
-    )
-    return params, config
+    return random_params(config), config
 
 
 @pytest.mark.parametrize(("kind", "readout"), KINDS)

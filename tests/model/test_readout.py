@@ -11,8 +11,9 @@ import pytest
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.model import lexicon as lexica
 from lexinvariant.model import readout
-from lexinvariant.model.params import Params, is_spec, specs
+from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
+from tests.tiny_models import random_params
 
 V, T = 5, 8
 SMALL = ModelConfig(vocab_size=V, context=T, n_layers=1, width=8, n_heads=2, head_dim=4, hidden=12)
@@ -26,13 +27,6 @@ pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 def model(kind: str, kind_of_readout: str) -> ModelConfig:
     return replace(SMALL, lexicon=LexiconConfig(kind=kind), readout=kind_of_readout)
-
-
-def random_params(config: ModelConfig) -> Params:
-    rng = np.random.default_rng(0)
-    return jax.tree.map(
-        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
-    )
 
 
 _forward = partial(jax.jit, static_argnames=("config", "dtype"))(forward)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.config import LexiconConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.model.params import Recall
@@ -20,18 +20,15 @@ from lexinvariant.model.recall import (
     remember,
 )
 from lexinvariant.model.scoring import score_tokens
+from tests.tiny_models import TINY
 
 D, C, R = 6, 4, 5
 RANK_BT = np.array([[0, 1, 0, 2, 3, 1, 0], [0, 0, 0, 1, 2, 1, 4]], np.int32)
 B, T = RANK_BT.shape
-SMALL = ModelConfig(
+SMALL = replace(
+    TINY,
     vocab_size=9,
     context=16,
-    n_layers=1,
-    width=16,
-    n_heads=2,
-    head_dim=8,
-    hidden=24,
     lexicon=LexiconConfig(kind="permuted"),
     readout="seen",
     recall_width=C,

@@ -12,10 +12,11 @@ from scipy.special import logsumexp
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import scoring
-from lexinvariant.model.params import Params, is_spec, specs
+from lexinvariant.model.params import Params
 from lexinvariant.model.scoring import mixture, score_tokens
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at
+from tests.tiny_models import random_params
 
 V = 9
 SMALL = ModelConfig(vocab_size=V, context=16, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=24)
@@ -25,11 +26,7 @@ TEXT = np.array([4, 4, 1, 7, 4, 1, 0, 7, 4, 4, 2, 1, 7])
 @cache
 def model(kind: str, readout: str) -> tuple[Params, ModelConfig]:
     config = replace(SMALL, lexicon=LexiconConfig(kind=kind), readout=readout, smeared_keys=readout == "seen")
-    rng = np.random.default_rng(0)
-    params = jax.tree.map(
-        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
-    )
-    return params, config
+    return random_params(config), config
 
 
 def renamings(n: int) -> np.ndarray:

@@ -14,9 +14,10 @@ import pytest
 
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model.params import Params, count, flatten_named, is_spec, specs
+from lexinvariant.model.params import Params, count, flatten_named
 from lexinvariant.model.weights import find_model, load_model, read_description, save_model
 from lexinvariant.text import CharVocab, LetterVocab, Vocab, train_tokenizer
+from tests.tiny_models import random_params
 
 CONFIG = ModelConfig(
     vocab_size=128,
@@ -32,15 +33,6 @@ CONFIG = ModelConfig(
     decipher_head=True,
     decipher_hidden=32,
 )
-
-
-def random_params(config: ModelConfig) -> Params:
-    rng = np.random.default_rng(0)
-    return jax.tree.map(
-        lambda spec: jnp.asarray(rng.normal(size=spec.shape), jnp.float32), specs(config), is_leaf=is_spec
-    )
-
-
 PARAMS = random_params(CONFIG)
 
 

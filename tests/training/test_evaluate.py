@@ -14,19 +14,10 @@ from lexinvariant.text import MarkovLanguage, Split
 from lexinvariant.text.batch import Batch
 from lexinvariant.training.evaluate import Evaluation, evaluate
 from lexinvariant.training.step import tail_length
+from tests.tiny_models import TINY
 
 T, V = 12, 12
-MODEL = ModelConfig(
-    vocab_size=V,
-    context=T,
-    n_layers=1,
-    width=16,
-    n_heads=2,
-    head_dim=8,
-    hidden=32,
-    lexicon=LexiconConfig(kind="permuted"),
-    readout="seen",
-)
+MODEL = replace(TINY, vocab_size=V, context=T, lexicon=LexiconConfig(kind="permuted"), readout="seen")
 
 
 class Listed:

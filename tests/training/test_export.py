@@ -24,13 +24,13 @@ pytestmark = pytest.mark.slow  # for the run that all of it exports
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A run on eight devices that keeps its checkpoints of steps 1 to 4, all evaluated."""
+    """A run on four devices, split both ways, that keeps its checkpoints of steps 1 to 4, all evaluated."""
     tiny = preset("tiny")
     config = replace(
         tiny,
         model=replace(tiny.model, context=16, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=32),
         optimizer=replace(tiny.optimizer, rate=0.05, warmup_steps=0),
-        sharding=ShardingConfig(data=2, fsdp=4),
+        sharding=ShardingConfig(data=2, fsdp=2),
         run=RunConfig(eval_every=1, eval_sequences=8, save_every=1, keep_last=4, tensorboard=False),
         steps=4,
         batch_size=8,

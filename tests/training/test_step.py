@@ -9,22 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig
+from lexinvariant.config import LexiconConfig, TrainConfig
 from lexinvariant.model import params as model_params
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.training.step import DeviceBatch, Sums, gradient, loss_of_part, means, sum_up, tail_length
+from tests.tiny_models import TINY, random_params
 
 B, T, V = 8, 12, 9
-MODEL = ModelConfig(
+MODEL = replace(
+    TINY,
     vocab_size=V,
     context=T,
-    n_layers=1,
-    width=16,
-    n_heads=2,
-    head_dim=8,
-    hidden=32,
     lexicon=LexiconConfig(kind="gaussian"),
     readout="seen",
     smeared_keys=True,
@@ -39,10 +36,7 @@ pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 @pytest.fixture(scope="module")
 def params() -> Params:
-    """Random everywhere: with the usual start some parameters are zero and hide others' influence."""
-    rng = np.random.default_rng(0)
-    shapes = model_params.abstract(MODEL)
-    return jax.tree.map(lambda x: jnp.asarray(0.3 * rng.normal(size=x.shape), jnp.float32), shapes)
+    return random_params(MODEL, scale=0.3)
 
 
 @pytest.fixture(scope="module")
