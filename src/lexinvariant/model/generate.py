@@ -14,7 +14,7 @@ import numpy as np
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import lexicon as lexica
-from lexinvariant.model.params import Layer, Params, unstack
+from lexinvariant.model.params import Layer, Params
 from lexinvariant.model.readout import IMPOSSIBLE, logit_scale, logits
 from lexinvariant.model.recall import Memory, empty_memory, recalled_next, remember
 from lexinvariant.model.transformer import mlp, position_bias, project, rms_norm, smear
@@ -22,38 +22,49 @@ from lexinvariant.rng import Stream, key_at
 
 
 class Cache(NamedTuple):
-    """What one layer remembers of the positions read."""
+    """What the layers remember of the positions read, stacked as their parameters are."""
 
-    k_BTNK: jax.Array
-    v_BTNK: jax.Array
-    last_k_B1NK: jax.Array  # not smeared: the next key may want it
+    k_LBTNK: jax.Array
+    v_LBTNK: jax.Array
+    last_k_LB1NK: jax.Array  # not smeared: the next key may want it
 
 
 def _empty_cache(config: ModelConfig, batch: int, length: int) -> Cache:
-    k_BTNK = jnp.zeros((batch, length, config.n_heads, config.head_dim), jnp.float32)
-    return Cache(k_BTNK, k_BTNK, k_BTNK[:, :1])
+    k_LBTNK = jnp.zeros((config.n_layers, batch, length, config.n_heads, config.head_dim), jnp.float32)
+    return Cache(k_LBTNK, k_LBTNK, k_LBTNK[:, :, :1])
 
 
-def read_one(
-    layer: Layer, config: ModelConfig, x_B1D: jax.Array, cache: Cache, n_B: jax.Array
+def read_next(
+    params: Params, config: ModelConfig, x_B1D: jax.Array, cache: Cache, n_B: jax.Array
 ) -> tuple[jax.Array, Cache]:
-    """One position through one layer, after the n that each sequence has read; the same parts as `transformer.block`,
-    with the cache for the past.
-    """
-    batch_B, (_, length, *_) = jnp.arange(len(n_B)), cache.k_BTNK.shape
-    q_B1NK, k_B1NK, v_B1NK = project(layer, config, rms_norm(x_B1D, config.norm_eps))
-    smeared_B1NK = smear(k_B1NK, cache.last_k_B1NK, layer.smear_N) if config.smeared_keys else k_B1NK
-    k_BTNK = cache.k_BTNK.at[batch_B, n_B].set(smeared_B1NK[:, 0])
-    v_BTNK = cache.v_BTNK.at[batch_B, n_B].set(v_B1NK[:, 0])
+    """One position through all layers, after the n that each sequence has read; the same parts as
+    `transformer.block`, with the cache for the past.
 
+    A scan, since unrolled layers take many times as long to compile. It only reads the cache: what the layers add to
+    it is written when all of them are done, in place.
+    """
+    batch_B, length = jnp.arange(len(n_B)), cache.k_LBTNK.shape[2]
     distance_BT = n_B[:, None] - jnp.arange(length)
-    bias_NBT = position_bias(layer, config, length)[:, jnp.maximum(distance_BT, 0)]
-    logits_BNT = jnp.einsum("bnk,btnk->bnt", q_B1NK[:, 0], k_BTNK, preferred_element_type=jnp.float32)
-    logits_BNT = logits_BNT + bias_NBT.swapaxes(0, 1).astype(jnp.float32)
-    weight_BNT = jax.nn.softmax(jnp.where(distance_BT[:, None] >= 0, logits_BNT, IMPOSSIBLE), axis=-1)
-    mixed_BNK = jnp.einsum("bnt,btnk->bnk", weight_BNT.astype(v_BTNK.dtype), v_BTNK)
-    x_B1D = x_B1D + mixed_BNK.reshape(x_B1D.shape) @ layer.out_ED.astype(x_B1D.dtype)
-    return x_B1D + mlp(layer, config, x_B1D), Cache(k_BTNK, v_BTNK, k_B1NK)
+
+    def through_one(x_B1D: jax.Array, each: tuple[Layer, Cache]) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        layer, (k_BTNK, v_BTNK, last_k_B1NK) = each
+        q_B1NK, k_B1NK, v_B1NK = project(layer, config, rms_norm(x_B1D, config.norm_eps))
+        smeared_B1NK = smear(k_B1NK, last_k_B1NK, layer.smear_N) if config.smeared_keys else k_B1NK
+        bias_NT = position_bias(layer, config, length).astype(jnp.float32)
+        past_BNT = jnp.einsum("bnk,btnk->bnt", q_B1NK[:, 0], k_BTNK, preferred_element_type=jnp.float32)
+        past_BNT += bias_NT[:, jnp.maximum(distance_BT, 0)].swapaxes(0, 1)
+        now_BN1 = jnp.einsum("bonk,bonk->bno", q_B1NK, smeared_B1NK, preferred_element_type=jnp.float32)
+        now_BN1 += bias_NT[:, :1]
+        logits_BNT = jnp.where(distance_BT[:, None] > 0, past_BNT, IMPOSSIBLE)
+        weight = jax.nn.softmax(jnp.concatenate([logits_BNT, now_BN1], axis=2)).astype(v_BTNK.dtype)
+        mixed_BNK = jnp.einsum("bnt,btnk->bnk", weight[:, :, :-1], v_BTNK) + weight[:, :, -1:] * v_B1NK[:, 0]
+        x_B1D = x_B1D + mixed_BNK.reshape(x_B1D.shape) @ layer.out_ED.astype(x_B1D.dtype)
+        return x_B1D + mlp(layer, config, x_B1D), (smeared_B1NK[:, 0], v_B1NK[:, 0], k_B1NK)
+
+    x_B1D, (k_LBNK, v_LBNK, last_k_LB1NK) = jax.lax.scan(through_one, x_B1D, (params.layers, cache))
+    k_LBTNK = cache.k_LBTNK.at[:, batch_B, n_B].set(k_LBNK)
+    v_LBTNK = cache.v_LBTNK.at[:, batch_B, n_B].set(v_LBNK)
+    return x_B1D, Cache(k_LBTNK, v_LBTNK, last_k_LB1NK)
 
 
 def _next_logits(
@@ -95,10 +106,9 @@ def sample_rows(
     With everything forced this is a slow and independent way to score: the cache's test.
     """
     batch, length = forced_BT.shape
-    layers = unstack(params.layers)
 
     def one(carry: tuple, t: jax.Array) -> tuple:
-        caches, seen_BV, memory, h_B1D = carry
+        cache, seen_BV, memory, h_B1D = carry
         logits_BV = _next_logits(params, config, table, seen_BV, memory, h_B1D)
         wanted_BV = logits_BV / temperature if top_k is None else _only_top(logits_BV, top_k) / temperature
         sampled_B = jax.random.categorical(jax.random.fold_in(key, t), wanted_BV)
@@ -107,18 +117,15 @@ def sample_rows(
 
         row_lexicon = lexica.Lexicon(row_B[:, None], row_B[:, None], table)
         x_B1D = lexica.embed(params.lexicals, row_lexicon, jnp.float32)
-        new_caches = []
-        for layer, cache in zip(layers, caches, strict=True):
-            x_B1D, cache = read_one(layer, config, x_B1D, cache, jnp.full(batch, t))
-            new_caches.append(cache)
+        x_B1D, cache = read_next(params, config, x_B1D, cache, jnp.full(batch, t))
         h_B1D = rms_norm(x_B1D, config.norm_eps) * params.final_norm_D
         seen_BV = seen_BV | jax.nn.one_hot(row_B, seen_BV.shape[1], dtype=bool)
         if params.recall is not None:
             memory = remember(params.recall, memory, h_B1D, row_B)
-        return (new_caches, seen_BV, memory, h_B1D), (row_B, logp_B)
+        return (cache, seen_BV, memory, h_B1D), (row_B, logp_B)
 
     start = (
-        [_empty_cache(config, batch, length) for _ in layers],
+        _empty_cache(config, batch, length),
         jnp.zeros((batch, config.vocab_size), bool),
         empty_memory(batch, config.vocab_size, config.recall_width),
         jnp.broadcast_to(params.start_D, (batch, 1, config.width)),

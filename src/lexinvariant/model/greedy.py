@@ -17,8 +17,8 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import lexicon as lexica
 from lexinvariant.model.attention import causal_attention, choose_implementation, toeplitz
-from lexinvariant.model.generate import Cache, read_one, symbols_by_row
-from lexinvariant.model.params import Layer, Params, unstack
+from lexinvariant.model.generate import Cache, read_next, symbols_by_row
+from lexinvariant.model.params import Layer, Params
 from lexinvariant.model.readout import IMPOSSIBLE, log_likelihood, logit_scale, logits, predictors
 from lexinvariant.model.recall import Memory, empty_memory, memory_of, recalled_next, remember
 from lexinvariant.model.transformer import mlp, position_bias, project, rms_norm, smear
@@ -30,7 +30,7 @@ class _State(NamedTuple):
 
     row_BR: jax.Array  # the row of the table that each rank uses (each symbol, for a standard LM)
     table: jax.Array
-    caches: list[Cache]  # one a layer
+    cache: Cache
     n_B: jax.Array  # tokens read
     seen_BR: jax.Array
     memory: Memory  # of its recall; empty where the model has none
@@ -70,10 +70,7 @@ def _read_prompts(
     row_BT = jnp.take_along_axis(row_BR, rank_BT, axis=1)
     lexicon = lexica.Lexicon(row_BT, row_BT, drawn.table)
     x_BTD = lexica.embed(params.lexicals, lexicon, jnp.dtype(dtype))
-    caches = []
-    for layer in unstack(params.layers):
-        x_BTD, cache = _block(layer, config, x_BTD, n_B)
-        caches.append(cache)
+    x_BTD, cache = jax.lax.scan(lambda x, layer: _block(layer, config, x, n_B), x_BTD, params.layers)
     h_BTD = _final(params, config, x_BTD)
 
     in_prompt_BT = jnp.arange(length) < n_B[:, None]
@@ -85,7 +82,7 @@ def _read_prompts(
     memory = empty_memory(batch, row_BR.shape[1], config.recall_width)
     if params.recall is not None:
         memory = memory_of(params.recall, h_BTD, rank_BT, in_prompt_BT, row_BR.shape[1])
-    state = _State(row_BR, drawn.table, caches, n_B, seen_BR, memory, read_B, read_B)
+    state = _State(row_BR, drawn.table, cache, n_B, seen_BR, memory, read_B, read_B)
     return state._replace(logp_BR=_next_logp(params, config, state, h_B1D))
 
 
@@ -119,18 +116,15 @@ def _block(layer: Layer, config: ModelConfig, x_BTD: jax.Array, n_B: jax.Array) 
 @partial(jax.jit, static_argnames="config")
 def _read_next(params: Params, config: ModelConfig, state: _State, rank_B: jax.Array) -> _State:
     """Read one more rank after each prompt, each at its own position."""
-    batch_B, dtype = jnp.arange(len(rank_B)), state.caches[0].k_BTNK.dtype
+    batch_B, dtype = jnp.arange(len(rank_B)), state.cache.k_LBTNK.dtype
     row_B1 = jnp.take_along_axis(state.row_BR, rank_B[:, None], axis=1)
     x_B1D = lexica.embed(params.lexicals, lexica.Lexicon(row_B1, row_B1, state.table), dtype)
-    caches = []
-    for layer, cache in zip(unstack(params.layers), state.caches, strict=True):
-        x_B1D, cache = read_one(layer, config, x_B1D, cache, state.n_B)
-        caches.append(cache)
+    x_B1D, cache = read_next(params, config, x_B1D, state.cache, state.n_B)
     h_B1D, memory = _final(params, config, x_B1D), state.memory
     if params.recall is not None:
         memory = remember(params.recall, memory, h_B1D, rank_B)
     seen_BR = state.seen_BR.at[batch_B, rank_B].set(True)
-    state = state._replace(caches=caches, n_B=state.n_B + 1, seen_BR=seen_BR, memory=memory)
+    state = state._replace(cache=cache, n_B=state.n_B + 1, seen_BR=seen_BR, memory=memory)
     return state._replace(logp_BR=_next_logp(params, config, state, h_B1D))
 
 
