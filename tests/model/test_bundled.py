@@ -1,14 +1,17 @@
 """The models that come with the package."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lexinvariant
+from lexinvariant.config import TrainConfig, from_dict
 from lexinvariant.model.reading import readings
 from lexinvariant.model.readout import decipher_logits
-from lexinvariant.model.weights import WEIGHTS
+from lexinvariant.model.weights import WEIGHTS, read_description
+from lexinvariant.presets import preset
 
 TEXT = (
     "The harbour was quiet that evening, and the boats lay side by side without a sound. An old man sat on the wall "
@@ -25,6 +28,14 @@ def size(folder: Path) -> int:
 def test_they_are_as_small_as_they_are_said_to_be() -> None:
     assert size(WEIGHTS / "char-small") <= 25_000_000
     assert size(WEIGHTS / "reader") + size(WEIGHTS / "ngram") <= 10_000_000
+
+
+@pytest.mark.parametrize("name", ["char-small", "reader"])
+def test_they_were_trained_as_their_presets_say(name: str) -> None:
+    notes = read_description(WEIGHTS / name)["notes"]
+    made_by, says = from_dict(TrainConfig, notes["config"]), preset(name)
+    assert replace(made_by, data=says.data, run=says.run, sharding=says.sharding) == says
+    assert notes["step"] == says.steps
 
 
 @pytest.fixture(scope="module")
