@@ -20,9 +20,9 @@ TOKENS_PER_BATCH = 512  # short texts share a batch, and one text alone wastes l
 
 @cache
 def _compiled() -> Callable[..., jax.Array]:
-    """Of a first score on a CPU most is spent in LLVM, whose further passes do not make the next ones any faster."""
-    quickly = {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else None
-    return jax.jit(_log_likelihood, static_argnames=("config", "dtype"), compiler_options=quickly)
+    """On a CPU the first score waits for the compiler, whose later passes make none of the next ones faster."""
+    options = {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else None
+    return jax.jit(_log_likelihood, static_argnames=("config", "dtype"), compiler_options=options)
 
 
 def _log_likelihood(
