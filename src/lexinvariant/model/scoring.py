@@ -67,9 +67,7 @@ def score_tokens(
         raise UserError(f"Scoring needs at least one draw of the lexicon, not {draws}: give draws=1 or more.")
     if config.lexicon.at_evaluation.kind == "learned":
         draws = 1  # nothing is drawn
-    seed_32 = np.uint32(
-        seed & 0xFFFFFFFF
-    )  # all that a key takes of a seed, in a type that compiled code takes
+    seed_32 = np.uint32(seed & 0xFFFFFFFF)  # all that a key takes of a seed, in a type that is compiled once
     by_length: dict[int, list[int]] = defaultdict(list)
     for i, tok_T in enumerate(tokens):
         if len(tok_T) == 0:
