@@ -36,14 +36,19 @@ class LexiconConfig:
     """annealed: a sequence permutes a share U(0, hi) of the symbols, and hi rises linearly between these."""
     anneal_share: float = 0.35
     """annealed: the share of training over which hi rises; after it every symbol is permuted."""
+    gaussian_share: float = 0.0
+    """annealed: the share of training's sequences that get fresh N(0, I) rows, so that the model can be used with
+    both kinds of lexicon."""
     affine: Literal["scalar", "channel"] = "scalar"
     """Learnable scale and bias on the embedding: one number each, or one a channel."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.p <= 1.0:
-            raise UserError(
-                f"lexicon.p is a probability, so {self.p} is out of range: give a number from 0 to 1."
-            )
+        for name in ("p", "gaussian_share"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise UserError(
+                    f"lexicon.{name} is a probability, so {getattr(self, name)} is out of range: give a number from "
+                    "0 to 1."
+                )
 
     @property
     def has_table(self) -> bool:
@@ -98,6 +103,9 @@ class ModelConfig:
     decipher_head: bool = False
     """A two-layer head that names the true identity of the symbol just read, trained along with the model."""
     decipher_hidden: int = 512
+    hindsight_layers: int = 0
+    """With the deciphering head: layers that look at all of the text, so that the head also names every symbol in the
+    light of what came after it; prediction does not use them."""
     dropout: float = 0.0
     attention_dropout: float = 0.0
     """Dropout inside attention: only with attention="xla"."""
@@ -121,6 +129,10 @@ class ModelConfig:
             )
         if self.recall_width < 0:
             raise UserError(f"model.recall_width is {self.recall_width}: give a number of at least 0.")
+        if self.hindsight_layers < 0:
+            raise UserError(
+                f"model.hindsight_layers is {self.hindsight_layers}: give a number of at least 0."
+            )
         if self.smeared_keys and self.n_heads % 2:
             raise UserError("Smeared keys start half of the heads smeared: give an even --model.n-heads.")
 
@@ -129,13 +141,22 @@ class ModelConfig:
         return self.readout == "seen" and self.recall_width > 0
 
     @property
+    def has_hindsight(self) -> bool:
+        return self.decipher_head and self.hindsight_layers > 0
+
+    @property
+    def n_trained_layers(self) -> int:
+        """All that training has to pay for."""
+        return self.n_layers + (self.hindsight_layers if self.has_hindsight else 0)
+
+    @property
     def n_matmul_parameters(self) -> int:
         """Parameters of the layers' matrices: the N of the FLOP count, without any token table."""
-        return self.n_layers * (4 * self.width * self.width + 2 * self.width * self.hidden)
+        return self.n_trained_layers * (4 * self.width * self.width + 2 * self.width * self.hidden)
 
     def flop_per_token(self, length: int) -> int:
         """Training FLOP a token, 6N + 12*L*H*hd*T: attention counted in full, the readout not at all."""
-        return 6 * self.n_matmul_parameters + 12 * self.n_layers * self.width * length
+        return 6 * self.n_matmul_parameters + 12 * self.n_trained_layers * self.width * length
 
 
 @dataclass(frozen=True)
@@ -167,6 +188,13 @@ class DataConfig:
     """A folder made by `lexinvariant data prepare`, or `markov12`, the built-in small language."""
     packed: bool = False
     """Let documents adjoin in one sequence; off is the paper's way: pieces of one document, the tail padded."""
+    respelled_share: float = 0.0
+    """The share of training's sequences in which every word gets a random spelling, the same wherever the word occurs:
+    there a model can only learn words from the text at hand (characters only)."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.respelled_share <= 1.0:
+            raise UserError(f"data.respelled_share is {self.respelled_share}: give a number from 0 to 1.")
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,8 @@ def soft(
 ) -> SoftKey:
     key = SoftKey.empty((0, 4), 6, temperature, C, V)
     for start in range(0, len(symbol_ST), batch):
-        key.add(symbol_ST[start : start + batch], logits_STV[start : start + batch])
+        part_BTV = logits_STV[start : start + batch]
+        key.add(symbol_ST[start : start + batch], lambda first, stop, part=part_BTV: part[:, first:stop])
     return key
 
 

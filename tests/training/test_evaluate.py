@@ -13,7 +13,7 @@ from lexinvariant.model import params as model_params
 from lexinvariant.text import MarkovLanguage, Split
 from lexinvariant.text.batch import Batch
 from lexinvariant.training.evaluate import Evaluation, evaluate
-from lexinvariant.training.step import tail_length
+from lexinvariant.training.sums import tail_length
 from tests.tiny_models import TINY
 
 T, V = 12, 12

@@ -14,7 +14,8 @@ from lexinvariant.model import params as model_params
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
-from lexinvariant.training.step import DeviceBatch, Sums, gradient, loss_of_part, means, sum_up, tail_length
+from lexinvariant.training.step import DeviceBatch, gradient, loss_of_part
+from lexinvariant.training.sums import BatchSums, means, sum_up, tail_length
 from tests.tiny_models import TINY, random_params
 
 B, T, V = 8, 12, 9
@@ -27,6 +28,7 @@ MODEL = replace(
     smeared_keys=True,
     decipher_head=True,
     decipher_hidden=8,
+    hindsight_layers=1,
 )
 CONFIG = TrainConfig(model=MODEL, batch_size=B, steps=10, dtype="float32", decipher_weight=0.3)
 
@@ -54,12 +56,12 @@ compiled_gradient = jax.jit(gradient, static_argnames="config")
 @partial(jax.jit, static_argnames="config")
 def loss_of(
     params: Params, config: TrainConfig, batch: DeviceBatch, step: jax.Array
-) -> tuple[jax.Array, Sums]:
+) -> tuple[jax.Array, BatchSums]:
     return loss_of_part(params, config, batch, step, jnp.sum(batch.mask_BT).astype(jnp.float32))
 
 
 @pytest.fixture(scope="module")
-def whole(params: Params, batch: DeviceBatch) -> tuple[Params, Sums]:
+def whole(params: Params, batch: DeviceBatch) -> tuple[Params, BatchSums]:
     return compiled_gradient(params, CONFIG, batch, jnp.int32(3))
 
 
@@ -71,20 +73,20 @@ def assert_close(actual: Any, expected: Any, rtol: float = 1e-5) -> None:
 
 @pytest.mark.parametrize("parts", [2, 4])
 def test_gradient_in_parts_is_the_gradient_of_the_whole(
-    params: Params, batch: DeviceBatch, whole: tuple[Params, Sums], parts: int
+    params: Params, batch: DeviceBatch, whole: tuple[Params, BatchSums], parts: int
 ) -> None:
     grads, sums = compiled_gradient(params, replace(CONFIG, accumulate=parts), batch, jnp.int32(3))
     assert_close(grads, whole[0])
-    np.testing.assert_allclose(sums, whole[1], rtol=1e-5)
+    np.testing.assert_allclose(jax.tree.leaves(sums), jax.tree.leaves(whole[1]), rtol=1e-5)
 
 
-def test_every_parameter_has_a_gradient(whole: tuple[Params, Sums]) -> None:
+def test_every_parameter_has_a_gradient(whole: tuple[Params, BatchSums]) -> None:
     still = [name for name, value in model_params.flatten_named(whole[0]) if not np.any(value)]
     assert still == ["start_D"]  # under the `seen` readout the first symbol is always "another"
 
 
 def test_loss_is_the_mean_over_unmasked_tokens(
-    params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]
+    params: Params, batch: DeviceBatch, whole: tuple[Params, BatchSums]
 ) -> None:
     key_B = keys_for_rows(key_at(CONFIG.seed, Stream.LEXICON, 3), batch.row_B)
     logp_BT = np.asarray(jax.jit(forward, static_argnums=1)(params, MODEL, batch.tok_BT, key_B).logp_BT)
@@ -95,29 +97,29 @@ def test_loss_is_the_mean_over_unmasked_tokens(
 
 
 def test_masked_tokens_have_no_influence(
-    params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]
+    params: Params, batch: DeviceBatch, whole: tuple[Params, BatchSums]
 ) -> None:
     other = batch._replace(tok_BT=jnp.where(batch.mask_BT, batch.tok_BT, (batch.tok_BT + 4) % V))
     assert not np.array_equal(other.tok_BT, batch.tok_BT)
     grads, sums = compiled_gradient(params, CONFIG, other, jnp.int32(3))
     assert_close(grads, whole[0])
-    np.testing.assert_allclose(sums, whole[1], rtol=1e-6)
+    np.testing.assert_allclose(jax.tree.leaves(sums), jax.tree.leaves(whole[1]), rtol=1e-6)
 
 
 def test_unmasked_tokens_have_influence(
-    params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]
+    params: Params, batch: DeviceBatch, whole: tuple[Params, BatchSums]
 ) -> None:
     other = batch._replace(tok_BT=batch.tok_BT.at[0, 6].set(batch.tok_BT[0, 5]))
     assert not np.array_equal(other.tok_BT, batch.tok_BT)
     _, sums = compiled_gradient(params, CONFIG, other, jnp.int32(3))
-    assert abs(float(sums.nats - whole[1].nats)) > 1e-3
+    assert abs(float(sums.predicted.nats - whole[1].predicted.nats)) > 1e-3
 
 
 def test_a_row_has_the_same_loss_wherever_it_stands_in_the_batch(params: Params, batch: DeviceBatch) -> None:
     order = np.array([5, 2, 7, 0, 3, 6, 1, 4])
     _, sums = loss_of(params, CONFIG, batch, jnp.int32(3))
     _, shuffled = loss_of(params, CONFIG, jax.tree.map(lambda x: x[order], batch), jnp.int32(3))
-    np.testing.assert_allclose(shuffled, sums, rtol=1e-5)
+    np.testing.assert_allclose(jax.tree.leaves(shuffled), jax.tree.leaves(sums), rtol=1e-5)
 
 
 @pytest.mark.parametrize("what", ["seed", "step", "row"])
@@ -129,35 +131,46 @@ def test_lexicons_change_with_the_seed_the_step_and_the_row(
     step = jnp.int32(4 if what == "step" else 3)
     _, sums = loss_of(params, CONFIG, batch, jnp.int32(3))
     _, different = loss_of(params, config, other, step)
-    assert abs(float(different.nats - sums.nats)) > 1e-3
+    assert abs(float(different.predicted.nats - sums.predicted.nats)) > 1e-3
 
 
 def test_deciphering_counts_with_its_weight(
-    params: Params, batch: DeviceBatch, whole: tuple[Params, Sums]
+    params: Params, batch: DeviceBatch, whole: tuple[Params, BatchSums]
 ) -> None:
     loss, sums = loss_of(params, CONFIG, batch, jnp.int32(3))
     without, same_sums = loss_of(params, replace(CONFIG, decipher_weight=0.0), batch, jnp.int32(3))
-    assert float(same_sums.decipher_nats) == float(sums.decipher_nats) > 0
-    assert float(loss - without) == pytest.approx(float(0.3 * means(sums)["decipher_loss"]), rel=1e-4)
+    assert sums.named is not None and sums.in_hindsight is not None
+    taught = float(sums.named.nats + sums.in_hindsight.nats)
+    assert float(sums.named.nats) > 0 < float(sums.in_hindsight.nats)
+    assert jax.tree.all(jax.tree.map(lambda a, b: a == b, same_sums, sums))
+    assert float(loss - without) == pytest.approx(0.3 * taught / float(sums.predicted.tokens), rel=1e-4)
 
     unweighted, _ = compiled_gradient(params, replace(CONFIG, decipher_weight=0.0), batch, jnp.int32(3))
     twice, _ = compiled_gradient(params, replace(CONFIG, decipher_weight=0.6), batch, jnp.int32(3))
-    assert not any(np.any(x) for x in jax.tree.leaves(unweighted.decipher))
+    assert not any(np.any(x) for x in jax.tree.leaves((unweighted.decipher, unweighted.hindsight)))
     assert_close(twice.decipher, jax.tree.map(lambda x: 2 * x, whole[0].decipher))
+    assert_close(twice.hindsight, jax.tree.map(lambda x: 2 * x, whole[0].hindsight))
 
 
 def test_share_of_deciphered_symbols_is_counted_over_unmasked_ones() -> None:
     mask_BT = jnp.arange(10) < jnp.array([[10], [4]])
     right_BT = jnp.arange(10) % 2 == jnp.array([[0], [0]])
-    sums = sum_up(-jnp.ones((2, 10)), (jnp.full((2, 10), 2.0), right_BT), mask_BT)
+    named = sum_up(jnp.full((2, 10), 2.0), mask_BT, right_BT)
+    in_hindsight = sum_up(jnp.full((2, 10), 3.0), mask_BT & (jnp.arange(10) < 9), right_BT)
+    sums = BatchSums(sum_up(jnp.ones((2, 10)), mask_BT), named, in_hindsight)
     found = {name: float(value) for name, value in means(sums).items()}
     assert found == pytest.approx(
         {
             "loss": 1.0,
             "tail_loss": 1.0,
             "decipher_loss": 2.0,
+            "tail_decipher_loss": 2.0,
             "deciphered": 7 / 14,
             "tail_deciphered": 1 / 2,
+            "hindsight_loss": 3.0,
+            "tail_hindsight_loss": 3.0,
+            "hindsight_deciphered": 7 / 13,
+            "tail_hindsight_deciphered": 1.0,
         }
     )
 

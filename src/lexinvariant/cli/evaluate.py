@@ -7,6 +7,7 @@ from typing import Literal
 
 import tyro
 
+from lexinvariant.config import LexiconKind
 from lexinvariant.errors import UserError
 
 
@@ -25,6 +26,8 @@ class Arguments:
     sequences: int = 1000
     """Whole contexts to average over."""
     batch_size: int = 16
+    lexicon: LexiconKind | None = None
+    """Use the model under another lexicon than its own, such as gaussian."""
     seed: int = 0
     dtype: Literal["float32", "bfloat16"] = "float32"
     out: Path | None = None
@@ -38,6 +41,8 @@ def main(argv: list[str]) -> int:
     from lexinvariant.training.evaluate import evaluate
 
     model, data = load(arguments.model), open_data(arguments.data)
+    if arguments.lexicon is not None:
+        model = model.with_lexicon(arguments.lexicon)
     if data.vocab_size > model.config.vocab_size:
         raise UserError(
             f"The data has a vocabulary of {data.vocab_size} and the model one of {model.config.vocab_size}: prepare "
@@ -60,6 +65,7 @@ def main(argv: list[str]) -> int:
             "model": arguments.model,
             "data": data.fingerprint,
             "split": arguments.split,
+            "lexicon": model.config.lexicon.at_evaluation.kind,
             "seed": arguments.seed,
         }
         row |= result.metrics | {"tail_perplexity": result.tail_perplexity}

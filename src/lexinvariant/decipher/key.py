@@ -7,7 +7,7 @@ reader had seen most by then. Symbols are numbered 0..C-1 (`number_symbols`); -1
 S sequences, T positions, C cipher symbols, V names, W offsets of a window.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,11 +174,14 @@ class SoftKey:
         shape = (len(starts), n_symbols)
         return cls(starts, window, temperature, np.zeros((*shape, size)), np.zeros(shape, np.int64))
 
-    def add(self, symbol_BT: NDArray[np.integer], logits_BTV: NDArray[np.floating]) -> None:
+    def add(
+        self, symbol_BT: NDArray[np.integer], logits_between: Callable[[int, int], NDArray[np.floating]]
+    ) -> None:
+        """`logits_between(start, stop)` are those of that stretch, by what was known at its end."""
         for k, start in enumerate(self.starts):
-            inside = slice(start, start + self.window)
+            stop = start + self.window
             row_BCV, holds_BC = soft_rows(
-                symbol_BT[:, inside], logits_BTV[:, inside], self.n_KC.shape[1], self.temperature
+                symbol_BT[:, start:stop], logits_between(start, stop), self.n_KC.shape[1], self.temperature
             )
             self.total_KCV[k] += row_BCV.sum(axis=0)
             self.n_KC[k] += holds_BC.sum(axis=0)

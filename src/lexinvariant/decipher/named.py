@@ -19,7 +19,7 @@ from lexinvariant.model.api import Model
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.scoring import bucket
-from lexinvariant.model.transformer import forward
+from lexinvariant.model.transformer import forward, hindsight
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.text import HuggingFaceVocab
 
@@ -29,9 +29,14 @@ Floats = NDArray[np.float64]
 
 
 @partial(jax.jit, static_argnames=("config",))
-def _named(params: Params, config: ModelConfig, tok_BT: jax.Array, draw: int) -> jax.Array:
+def _named(params: Params, config: ModelConfig, tok_BT: jax.Array, n_read: int, draw: int) -> jax.Array:
+    """logp_BTV of what each symbol is, by the first `n_read` symbols; where the model can, in hindsight."""
     key_B = keys_for_rows(key_at(0, Stream.EVAL, 0), jnp.broadcast_to(draw, tok_BT.shape[:1]))
-    return jax.nn.log_softmax(decipher_logits(params, forward(params, config, tok_BT, key_B).h_BTD), axis=2)
+    h_BTD = forward(params, config, tok_BT, key_B).h_BTD
+    if config.has_hindsight:
+        read_BT = jnp.broadcast_to(jnp.arange(tok_BT.shape[1]) < n_read, tok_BT.shape)
+        h_BTD = hindsight(params, config, h_BTD, read_BT)
+    return jax.nn.log_softmax(decipher_logits(params, h_BTD), axis=2)
 
 
 def check_head(model: Model) -> None:
@@ -59,24 +64,24 @@ def named(
 ) -> Floats:
     """logp_SC: what each symbol is, as a mean over its occurrences in the second copies and over draws."""
     check_head(model)
-    half = model.config.context // 2
-    length = min(half, bucket(min(len(symbol_T), half)))
-    rows, names = [], []
-    for window in windows(len(symbol_T), half):
-        part = symbol_T[window]
-        # Shorter texts are repeated to fill a power of two: the copies after the first are all read with hindsight.
-        repeated = np.resize(part, 2 * length)
-        rows.append(repeated)
-        names.append(np.where(np.arange(2 * length) >= len(part), repeated, -1))
-    # Numbered by first occurrence, a window has no more symbols than the model's vocabulary has.
+    copies = 1 if model.config.has_hindsight else 2
+    longest = model.config.context // copies
+    length = min(longest, bucket(min(len(symbol_T), longest)))
     total_SV, n_S = np.zeros((n_symbols, model.config.vocab_size)), np.zeros(n_symbols)
-    for row, name_T in zip(rows, names, strict=True):
-        tok_BT = jnp.asarray(row[None].astype(np.int32))
-        counted = name_T >= 0
+    for window in windows(len(symbol_T), longest):
+        part = symbol_T[window]
+        # A shorter text is repeated to fill a power of two.
+        row = np.resize(part, copies * length)
+        n_read = len(part) if copies == 1 else len(row)
+        counted = slice(0, n_read) if copies == 1 else slice(len(part), None)
         for draw in range(draws):
-            logp_TV = np.asarray(_named(model.params, model.config, tok_BT, draw)[0], np.float64)
-            np.add.at(total_SV, name_T[counted], logp_TV[counted])
-            n_S += np.bincount(name_T[counted], minlength=n_symbols)
+            tok_BT = jnp.asarray(row[None].astype(np.int32))
+            logp_TV = np.asarray(_named(model.params, model.config, tok_BT, n_read, draw)[0], np.float64)
+            np.add.at(total_SV, row[counted], logp_TV[counted])
+            n_S += np.bincount(row[counted], minlength=n_symbols)
+    mean_SV = np.where(
+        n_S[:, None] > 0, total_SV / np.maximum(n_S, 1)[:, None], -np.log(model.config.vocab_size)
+    )
     code_C = [ord(character) for character in characters]
     mean_SV = np.where(
         n_S[:, None] > 0, total_SV / np.maximum(n_S, 1)[:, None], -np.log(model.config.vocab_size)

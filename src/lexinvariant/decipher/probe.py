@@ -2,7 +2,8 @@
 
 Two layers and a learned table E' of its own as output embedding, trained to name the current token while the
 model's lexicon is drawn anew for every sequence. The joint deciphering head of a model does the same work and has
-the same form: a function from (params, h_BTD) to logits_BTV, which `Reader` holds together with its parameters.
+the same form, once on the states alone and once in hindsight: `Reader` holds a function from (params, h_BTD, read_BT)
+to logits_BTV together with its parameters.
 """
 
 import dataclasses
@@ -12,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,12 +27,12 @@ from lexinvariant.errors import UserError
 from lexinvariant.model.api import Model
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
-from lexinvariant.model.transformer import forward
+from lexinvariant.model.transformer import forward, hindsight
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.text import Split
 from lexinvariant.training.optim import make_optimizer
 from lexinvariant.training.progress import Meter
-from lexinvariant.training.step import means, sum_up
+from lexinvariant.training.sums import means_of, sum_up
 
 SECONDS_BETWEEN_SAVES = 60.0
 
@@ -104,19 +105,45 @@ def probe_logits(params: ProbeParams, h_BTD: jax.Array) -> jax.Array:
 
 @dataclass(frozen=True)
 class Reader:
-    """Whatever names symbols from final states: a function of (params, h_BTD) with its parameters."""
+    """Whatever names symbols from final states: a function of (params, h_BTD, read_BT) with its parameters."""
 
     name: str
     params: Any
-    function: Callable[[Any, jax.Array], jax.Array]
+    function: Callable[[Any, jax.Array, jax.Array], jax.Array]
+    looks_ahead: bool = False
+    """Whether a symbol's name may hang on what was read after it."""
 
-    def logits(self, h_BTD: jax.Array) -> jax.Array:
-        return _read_out(self.function, self.params, h_BTD)
+    def logits(self, h_BTD: jax.Array, n_read: int | None = None) -> jax.Array:
+        """logits_BTV, when that much of the text is read (default: all)."""
+        length = h_BTD.shape[1]
+        return _read_out(self.function, self.params, h_BTD, length if n_read is None else n_read)
 
 
 @partial(jax.jit, static_argnames=("function",))
-def _read_out(function: Callable[[Any, jax.Array], jax.Array], params: Any, h_BTD: jax.Array) -> jax.Array:
-    return function(params, h_BTD)
+def _read_out(
+    function: Callable[[Any, jax.Array, jax.Array], jax.Array],
+    params: Any,
+    h_BTD: jax.Array,
+    n_read: jax.Array,
+) -> jax.Array:
+    read_BT = jnp.broadcast_to(jnp.arange(h_BTD.shape[1]) < n_read, h_BTD.shape[:2])
+    return function(params, h_BTD, read_BT)
+
+
+def _head(params: Params, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Array:
+    return decipher_logits(params, h_BTD)
+
+
+@cache
+def _head_in_hindsight(config: ModelConfig) -> Callable[[Any, jax.Array, jax.Array], jax.Array]:
+    def read(params: Params, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Array:
+        return decipher_logits(params, hindsight(params, config, h_BTD, read_BT))
+
+    return read
+
+
+def _probe(params: ProbeParams, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Array:
+    return probe_logits(params, h_BTD)
 
 
 def head_reader(model: Model, name: str = "this model") -> Reader:
@@ -126,7 +153,12 @@ def head_reader(model: Model, name: str = "this model") -> Reader:
             f"{name} has no deciphering head: read it with a probe (--reader probe), or train with "
             "--model.decipher-head."
         )
-    return Reader("head", model.params, decipher_logits)
+    return Reader("head", model.params, _head)
+
+
+def hindsight_reader(model: Model) -> Reader:
+    """The same head on the states that have seen all of the text, in a model that has them."""
+    return Reader("hindsight", model.params, _head_in_hindsight(model.config), looks_ahead=True)
 
 
 @dataclass(frozen=True)
@@ -146,7 +178,7 @@ class Probe:
 
     @property
     def reader(self) -> Reader:
-        return Reader("probe", self.params, probe_logits)
+        return Reader("probe", self.params, _probe)
 
     def check(self, config: ModelConfig, model_hash: str) -> None:
         """A probe reads the states of the model it was trained on, and of no other."""
@@ -196,8 +228,7 @@ def _train_step(
         logits_BTV = probe_logits(params, h_BTD)
         nats_BT = optax.softmax_cross_entropy_with_integer_labels(logits_BTV, tok_BT)
         right_BT = jnp.argmax(logits_BTV, axis=2) == tok_BT
-        metrics = means(sum_up(-nats_BT, (nats_BT, right_BT), mask_BT))
-        del metrics["decipher_loss"]  # is the loss here
+        metrics = means_of(sum_up(nats_BT, mask_BT, right_BT), "loss", "deciphered")
         return metrics["loss"], metrics
 
     grads, metrics = jax.grad(loss, has_aux=True)(state.params)

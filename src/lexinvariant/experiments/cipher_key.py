@@ -31,7 +31,15 @@ from lexinvariant.decipher.key import (
     tally,
     whole_key,
 )
-from lexinvariant.decipher.probe import Probe, ProbeConfig, Reader, head_reader, load_probe, train_probe
+from lexinvariant.decipher.probe import (
+    Probe,
+    ProbeConfig,
+    Reader,
+    head_reader,
+    hindsight_reader,
+    load_probe,
+    train_probe,
+)
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter
 from lexinvariant.experiments.subject import (
@@ -47,6 +55,8 @@ from lexinvariant.model.weights import find_model, read_description
 from lexinvariant.text import open_data
 
 NAME = "cipher-key"
+STRIDE = 25
+"""Symbols between the windows of a reader that looks ahead, which has to read anew for each."""
 Say = Callable[[str], None]
 
 
@@ -77,7 +87,8 @@ class Options(CommonOptions):
     temperature: float = 1.0
     """Temperature of the probabilities (the paper: 1)."""
     reader: Literal["head", "probe", "both"] = "head"
-    """What names the symbols: the head trained along with the model, or the paper's probe on the frozen model."""
+    """What names the symbols: the head trained along with the model (in hindsight too, where the model has that), or
+    the paper's probe on the frozen model."""
     probe: Path | None = None
     """A probe trained before. Default: one is trained and kept beside the rows, to be used again."""
     probe_steps: int = 10_000
@@ -101,6 +112,10 @@ class Ciphertext:
     """Which of the key's symbols stands at each position: the row of the key matrix."""
     truth_C: np.ndarray
     """What each row's symbol stands for."""
+
+
+Stretches = dict[int, np.ndarray]
+"""What a reader named the symbols of some stretches of all texts: name_SN by where a stretch begins."""
 
 
 def run(options: Options, command: str = "", say: Say = lambda line: None) -> list[Row]:
@@ -146,6 +161,7 @@ def _readers(options: Options, subject: Subject, say: Say) -> tuple[list[Reader]
     readers, probe = [], None
     if options.reader in ("head", "both"):
         readers.append(head_reader(subject.model, subject.name))
+        readers += [hindsight_reader(subject.model)] if subject.model.config.has_hindsight else []
     if options.reader in ("probe", "both"):
         probe = _probe(options, subject, say)
         readers.append(probe.reader)
@@ -232,10 +248,17 @@ def _read(
     text: Ciphertext,
     readers: list[Reader],
     starts: list[int],
-) -> tuple[dict[str, np.ndarray], dict[str, SoftKey]]:
-    """name_ST and the soft key of each reader; logits are reduced batch by batch and never held all at once."""
+) -> tuple[dict[str, Stretches], dict[str, SoftKey]]:
+    """The names and the soft key of each reader; logits are reduced batch by batch and never held all at once."""
     model, size = subject.model, subject.model.config.vocab_size
-    named = {reader.name: np.empty(text.cipher_ST.shape, np.int64) for reader in readers}
+    n_texts, length = text.cipher_ST.shape
+    named: dict[str, Stretches] = {
+        reader.name: {
+            first: np.empty((n_texts, stop - first), np.int64)
+            for first, stop in _stretches(reader, options.window, length)
+        }
+        for reader in readers
+    }
     soft = {
         reader.name: SoftKey.empty(
             starts, options.soft_window, options.temperature, len(text.letters_C), size
@@ -253,10 +276,26 @@ def _read(
     )
     for rows, reading in _shown(batches, len(text.cipher_ST)):
         for reader in readers:
-            logits_BTV = np.asarray(jax.device_get(reader.logits(reading.h_BTD)))
-            named[reader.name][rows] = logits_BTV.argmax(axis=2)
-            soft[reader.name].add(text.symbol_ST[rows], logits_BTV)
+            logits_between = _logits_between(reader, reading.h_BTD)
+            for first, name_SN in named[reader.name].items():
+                name_SN[rows] = logits_between(first, first + name_SN.shape[1]).argmax(axis=2)
+            soft[reader.name].add(text.symbol_ST[rows], logits_between)
     return named, soft
+
+
+def _stretches(reader: Reader, window: int, length: int) -> list[tuple[int, int]]:
+    """Where a reader's names are wanted: a causal one names all in one go, one that looks ahead window by window."""
+    if not reader.looks_ahead:
+        return [(0, length)]
+    return [(first, first + window) for first in (*range(0, length - window, STRIDE), length - window)]
+
+
+def _logits_between(reader: Reader, h_BTD: jax.Array) -> Callable[[int, int], np.ndarray]:
+    """A function from (first, stop) to the logits of that stretch when the text is read up to its end."""
+    if reader.looks_ahead:
+        return lambda first, stop: np.asarray(reader.logits(h_BTD, stop)[:, first:stop])
+    whole_BTV = np.asarray(reader.logits(h_BTD))
+    return lambda first, stop: whole_BTV[:, first:stop]
 
 
 def _shown(batches: Iterator[tuple[slice, Any]], total: int) -> Iterator[tuple[slice, Any]]:
@@ -274,25 +313,37 @@ def _record_votes(
     text: Ciphertext,
     size: int,
     reader: str,
-    name_ST: np.ndarray,
+    named: Stretches,
     say: Say,
 ) -> None:
     """Precision at every offset, and the key that the last windows vote for."""
-    right_SW, seen_SW = sliding_counts(
-        text.symbol_ST, name_ST, text.truth_C[None], size=size, window=options.window
+    counted = [
+        sliding_counts(
+            text.symbol_ST[:, first : first + name_SN.shape[1]],
+            name_SN,
+            text.truth_C[None],
+            size=size,
+            window=options.window,
+        )
+        for first, name_SN in named.items()
+    ]
+    right_SW, seen_SW = (np.concatenate(parts, axis=1) for parts in zip(*counted, strict=True))
+    start_W = np.concatenate(
+        [first + np.arange(right.shape[1]) for first, (right, _) in zip(named, counted, strict=True)]
     )
     mean_W, half_W = mean_precision(right_SW, seen_SW)
     end = slice(-options.window, None)
+    name_SN = named[max(named)][:, end]
     # The same for all symbols, which the model's lexicon permutes too: the plain text tells them apart as well as
     # the ciphertext does, and names the truth.
     every_right_S1, every_seen_S1 = sliding_counts(
-        text.plain_ST[:, end], name_ST[:, end], np.arange(size)[None], size=size, window=options.window
+        text.plain_ST[:, end], name_SN, np.arange(size)[None], size=size, window=options.window
     )
     every_mean, every_half = mean_precision(every_right_S1, every_seen_S1)
     record(
         "precision",
         reader=reader,
-        start=np.arange(len(mean_W)),
+        start=start_W,
         precision=np.round(mean_W, 6),
         half_width=np.round(half_W, 6),
         symbols_seen=float(seen_SW[:, -1].mean()),
@@ -301,9 +352,9 @@ def _record_votes(
         last_by_text=_shares(right_SW[:, -1], seen_SW[:, -1]),
         last_all_symbols=every_mean[0],
         last_all_symbols_half_width=every_half[0],
-        named_rightly=float((name_ST[:, end] == text.plain_ST[:, end]).mean()),
+        named_rightly=float((name_SN == text.plain_ST[:, end]).mean()),
     )
-    name_SC = majority(text.symbol_ST[:, end], name_ST[:, end], len(text.letters_C), size)
+    name_SC = majority(text.symbol_ST[:, end], name_SN, len(text.letters_C), size)
     votes_CV = tally(name_SC, size)
     key_C = whole_key(name_SC, size)
     others_C = votes_CV.sum(axis=1) - votes_CV[:, text.letters_C].sum(axis=1)

@@ -1,4 +1,4 @@
-"""Causal attention with T5's relative position bias: cuDNN's fused kernel on GPUs, plain XLA elsewhere."""
+"""Attention with T5's relative position bias: cuDNN's fused kernel on GPUs, plain XLA elsewhere."""
 
 import math
 from typing import Literal
@@ -27,7 +27,7 @@ def bias_by_distance(position_WN: jax.Array, n: int, max_distance: int) -> jax.A
 
 
 def toeplitz(bias_NT: jax.Array) -> jax.Array:
-    """bias_NTS[n, t, s] = bias_NT[n, t - s] for s <= t (the rest is masked by causality).
+    """bias_NTS[n, t, s] = bias_NT[n, t - s] for s <= t, and 0 for the rest.
 
     Row t is [b_t ... b_1 b_0 0 ...]: the row [b_0 0 ... 0 b_(T-1) ... b_1], of length 2T, turned by t. Repeating
     it and cutting the repetition into rows of 2T-1 turns each row by one more. These are reshapes, and so is
@@ -39,6 +39,12 @@ def toeplitz(bias_NT: jax.Array) -> jax.Array:
     repeated = jnp.broadcast_to(turned[:, None, :], (n_heads, length, 2 * length)).reshape(n_heads, -1)
     rows = repeated[:, : length * (2 * length - 1)].reshape(n_heads, length, 2 * length - 1)
     return rows[:, :, :length]
+
+
+def toeplitz_both_ways(bias_NT: jax.Array, future_NT: jax.Array) -> jax.Array:
+    """The same with future_NT[n, s - t] for s > t."""
+    later_NT = future_NT.at[:, 0].set(0.0)  # of no distance is what the past has
+    return toeplitz(bias_NT) + jnp.swapaxes(toeplitz(later_NT), 1, 2)
 
 
 def causal_attention(
@@ -57,9 +63,28 @@ def causal_attention(
             q_BTNK, k_BTNK, v_BTNK, bias=bias_1NTS, scale=1.0, is_causal=True, implementation="cudnn"
         )
     length = q_BTNK.shape[1]
-    logits_BNTS = jnp.einsum("btnk,bsnk->bnts", q_BTNK, k_BTNK, preferred_element_type=jnp.float32)
     causal_TS = jnp.tril(jnp.ones((length, length), bool))
-    logits_BNTS = jnp.where(causal_TS, logits_BNTS + bias_NTS, MASKED)
+    return _attend(q_BTNK, k_BTNK, v_BTNK, bias_NTS, causal_TS, dropout, dropout_key)
+
+
+def attention_both_ways(
+    q_BTNK: jax.Array, k_BTNK: jax.Array, v_BTNK: jax.Array, bias_NTS: jax.Array, read_BT: jax.Array
+) -> jax.Array:
+    """Attention of every position over all that was read, before it and after it."""
+    return _attend(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT[:, None, None, :])
+
+
+def _attend(
+    q_BTNK: jax.Array,
+    k_BTNK: jax.Array,
+    v_BTNK: jax.Array,
+    bias_NTS: jax.Array,
+    allowed: jax.Array,
+    dropout: float = 0.0,
+    dropout_key: jax.Array | None = None,
+) -> jax.Array:
+    logits_BNTS = jnp.einsum("btnk,bsnk->bnts", q_BTNK, k_BTNK, preferred_element_type=jnp.float32)
+    logits_BNTS = jnp.where(allowed, logits_BNTS + bias_NTS, MASKED)
     weight_BNTS = jax.nn.softmax(logits_BNTS, axis=-1)
     if dropout_key is not None and dropout > 0:
         kept = jax.random.bernoulli(dropout_key, 1 - dropout, weight_BNTS.shape)

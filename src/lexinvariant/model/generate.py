@@ -50,7 +50,7 @@ def read_next(
         layer, (k_BTNK, v_BTNK, last_k_B1NK) = each
         q_B1NK, k_B1NK, v_B1NK = project(layer, config, rms_norm(x_B1D, config.norm_eps))
         smeared_B1NK = smear(k_B1NK, last_k_B1NK, layer.smear_N) if config.smeared_keys else k_B1NK
-        bias_NT = position_bias(layer, config, length).astype(jnp.float32)
+        bias_NT = position_bias(layer, config, layer.position_WN, length).astype(jnp.float32)
         past_BNT = jnp.einsum("bnk,btnk->bnt", q_B1NK[:, 0], k_BTNK, preferred_element_type=jnp.float32)
         past_BNT += bias_NT[:, jnp.maximum(distance_BT, 0)].swapaxes(0, 1)
         now_BN1 = jnp.einsum("bonk,bonk->bno", q_B1NK, smeared_B1NK, preferred_element_type=jnp.float32)

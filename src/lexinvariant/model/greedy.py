@@ -104,7 +104,7 @@ def _block(layer: Layer, config: ModelConfig, x_BTD: jax.Array, n_B: jax.Array) 
         q_BTNK,
         k_BTNK,
         v_BTNK,
-        toeplitz(position_bias(layer, config, x_BTD.shape[1])),
+        toeplitz(position_bias(layer, config, layer.position_WN, x_BTD.shape[1])),
         choose_implementation(config.attention, x_BTD.dtype),
         0.0,
         None,

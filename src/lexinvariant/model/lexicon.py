@@ -18,6 +18,8 @@ import jax.numpy as jnp
 from lexinvariant.config import LexiconConfig
 from lexinvariant.model.params import Lexicals
 
+_AFTER_PERMUTE = 2  # an address that a split in two has not used
+
 
 class Lexicon(NamedTuple):
     """A table drawn for each sequence of a batch, and the rows that its symbols use."""
@@ -95,7 +97,15 @@ def draw(
             return partial_permutation(key_permutation, share, rows)
 
         row_BT = jnp.take_along_axis(jax.vmap(permute)(key_B), tok_BT, axis=1)
-        return Lexicon(row_BT, row_BT, table_VD)
+        if not config.gaussian_share:
+            return Lexicon(row_BT, row_BT, table_VD)
+
+        def rows_of(key: jax.Array) -> jax.Array:
+            key_which, key_row = jax.random.split(jax.random.fold_in(key, _AFTER_PERMUTE))
+            fresh_VD = jax.random.normal(key_row, (rows, width), table_VD.dtype)
+            return jnp.where(jax.random.bernoulli(key_which, config.gaussian_share), fresh_VD, table_VD)
+
+        return Lexicon(row_BT, row_BT, jax.vmap(rows_of)(key_B))
 
     if kind == "mixed":
 

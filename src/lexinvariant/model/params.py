@@ -2,8 +2,9 @@
 
 A field's name ends in its axes (`up_DF`), and that suffix is the single source of its shape, its sharding and
 its documentation. Axes: V vocabulary, D width, N heads, E all heads' dimensions together, F hidden width,
-W position buckets, P hidden width of the deciphering head, C width of the recall. Attention's matrices are stored
-as plain matrices, since Adafactor factors what it sees: a matrix (D, E) is not the same to it as an array (D, N, K).
+W position buckets, L layers, H layers of hindsight, P hidden width of the deciphering head, C width of the recall.
+Attention's matrices are stored as plain matrices, since Adafactor factors what it sees: a matrix (D, E) is not the same
+to it as an array (D, N, K).
 """
 
 import math
@@ -32,7 +33,7 @@ class Lexicals:
 
 @dataclass(frozen=True)
 class Layer:
-    """One Transformer block; or all of them, stacked along a first axis L that the names leave out."""
+    """One Transformer block; or all of a stack, along a first axis (L, H) that the names leave out."""
 
     attention_norm_D: Any
     query_DE: Any
@@ -40,6 +41,7 @@ class Layer:
     value_DE: Any
     qk_scale_N: Any
     position_WN: Any
+    future_WN: Any  # the position bias of what comes later, in layers that look at it
     smear_N: Any
     out_ED: Any
     mlp_norm_D: Any
@@ -79,6 +81,7 @@ class Params:
     unseen_D: Any  # the readout row of "a symbol not seen yet"
     recall: Recall | None
     decipher: DecipherHead | None
+    hindsight: Layer | None  # stacked as the others
 
 
 for _node in (Lexicals, Layer, DecipherHead, Recall, Params):
@@ -119,8 +122,15 @@ def _half_smeared(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 def specs(config: ModelConfig) -> Params:
     """The table of every parameter of a model, in the form of its parameters."""
     c = config
-    size = {"V": c.vocab_size, "D": c.width, "N": c.n_heads, "E": c.n_heads * c.head_dim, "L": c.n_layers}
-    size |= {"F": c.hidden, "W": c.position_buckets, "P": c.decipher_hidden, "C": c.recall_width}
+    size = {"V": c.vocab_size, "D": c.width, "N": c.n_heads, "E": c.n_heads * c.head_dim}
+    size |= {
+        "L": c.n_layers,
+        "H": c.hindsight_layers,
+        "F": c.hidden,
+        "W": c.position_buckets,
+        "P": c.decipher_hidden,
+        "C": c.recall_width,
+    }
 
     def spec(axes: str, init: Init) -> ParamSpec:
         return ParamSpec(tuple(size[axis] for axis in axes), tuple(axes), init)
@@ -134,23 +144,21 @@ def specs(config: ModelConfig) -> Params:
         return node(**{name: from_name(name, init) for name, init in inits.items()})
 
     ones, zeros = _constant(1.0), _constant(0.0)
-    layers = named(
-        Layer,
-        {
-            "attention_norm_D": ones,
-            "query_DE": _fan_in(c.width),
-            "key_DE": _fan_in(c.width),
-            "value_DE": _fan_in(c.width),
-            "qk_scale_N": _constant(c.qk_scale_init) if c.normalize_qk else None,
-            "position_WN": _fan_in(c.position_buckets),
-            "smear_N": _half_smeared if c.smeared_keys else None,
-            "out_ED": _fan_in(c.width),
-            "mlp_norm_D": ones,
-            "up_DF": _fan_in(c.width),
-            "down_FD": _fan_in(c.hidden),
-        },
-        stacked="L",
-    )
+    layer: dict[str, Init | None] = {
+        "attention_norm_D": ones,
+        "query_DE": _fan_in(c.width),
+        "key_DE": _fan_in(c.width),
+        "value_DE": _fan_in(c.width),
+        "qk_scale_N": _constant(c.qk_scale_init) if c.normalize_qk else None,
+        "position_WN": _fan_in(c.position_buckets),
+        "future_WN": None,
+        "smear_N": _half_smeared if c.smeared_keys else None,
+        "out_ED": _fan_in(c.width),
+        "mlp_norm_D": ones,
+        "up_DF": _fan_in(c.width),
+        "down_FD": _fan_in(c.hidden),
+    }
+    both_ways = layer | {"future_WN": _fan_in(c.position_buckets)}
     affine = "D" if c.lexicon.affine == "channel" else ""
     head = {
         "up_DP": _fan_in(c.width),
@@ -165,12 +173,13 @@ def specs(config: ModelConfig) -> Params:
             scale=spec(affine, ones),
             bias=spec(affine, zeros),
         ),
-        layers=layers,
+        layers=named(Layer, layer, stacked="L"),
         final_norm_D=spec("D", ones),
         start_D=spec("D", zeros),
         unseen_D=spec("D", zeros) if c.readout == "seen" else None,
         recall=named(Recall, recall) if c.has_recall else None,
         decipher=named(DecipherHead, head) if c.decipher_head else None,
+        hindsight=named(Layer, both_ways, stacked="H") if c.has_hindsight else None,
     )
 
 

@@ -12,7 +12,14 @@ import jax.numpy as jnp
 
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.model import lexicon as lexica
-from lexinvariant.model.attention import bias_by_distance, causal_attention, choose_implementation, toeplitz
+from lexinvariant.model.attention import (
+    attention_both_ways,
+    bias_by_distance,
+    causal_attention,
+    choose_implementation,
+    toeplitz,
+    toeplitz_both_ways,
+)
 from lexinvariant.model.params import Layer, Params, unstack
 from lexinvariant.model.readout import log_likelihood
 
@@ -97,9 +104,9 @@ def project(layer: Layer, config: ModelConfig, n_BTD: jax.Array) -> tuple[jax.Ar
     return q_BTNK, k_BTNK, v.reshape(by_head)
 
 
-def position_bias(layer: Layer, config: ModelConfig, n: int) -> jax.Array:
+def position_bias(layer: Layer, config: ModelConfig, table_WN: jax.Array, n: int) -> jax.Array:
     """bias_NT for each distance, with the head's scale on it where the paper's reference code has it."""
-    bias_NT = bias_by_distance(layer.position_WN, n, config.position_max_distance)
+    bias_NT = bias_by_distance(table_WN, n, config.position_max_distance)
     scaled = config.normalize_qk and config.bias_before_scale
     return bias_NT * layer.qk_scale_N[:, None] if scaled else bias_NT
 
@@ -112,22 +119,34 @@ def mlp(layer: Layer, config: ModelConfig, x_BTD: jax.Array) -> jax.Array:
     return (hidden_MF @ layer.down_FD.astype(x_BTD.dtype)).reshape(x_BTD.shape)
 
 
-def block(layer: Layer, config: ModelConfig, x_BTD: jax.Array, dropout_key: jax.Array | None) -> jax.Array:
-    """Pre-norm attention and MLP, each added to the residual stream."""
+def block(
+    layer: Layer,
+    config: ModelConfig,
+    x_BTD: jax.Array,
+    dropout_key: jax.Array | None,
+    read_BT: jax.Array | None = None,
+) -> jax.Array:
+    """Pre-norm attention and MLP, each added to the residual stream; causal, or over all of `read_BT`."""
     keys = (None,) * 3 if dropout_key is None else tuple(jax.random.split(dropout_key, 3))
     n_BTD = rms_norm(x_BTD, config.norm_eps)
     q_BTNK, k_BTNK, v_BTNK = project(layer, config, dropped(n_BTD, config.dropout, keys[0]))
     if config.smeared_keys:
         k_BTNK = smear(k_BTNK, jnp.zeros_like(k_BTNK[:, :1]), layer.smear_N)
-    mixed_BTNK = causal_attention(
-        q_BTNK,
-        k_BTNK,
-        v_BTNK,
-        toeplitz(position_bias(layer, config, x_BTD.shape[1])),
-        choose_implementation(config.attention, x_BTD.dtype),
-        config.attention_dropout,
-        keys[1],
-    )
+    past_NT = position_bias(layer, config, layer.position_WN, x_BTD.shape[1])
+    if read_BT is None:
+        mixed_BTNK = causal_attention(
+            q_BTNK,
+            k_BTNK,
+            v_BTNK,
+            toeplitz(past_NT),
+            choose_implementation(config.attention, x_BTD.dtype),
+            config.attention_dropout,
+            keys[1],
+        )
+    else:
+        future_NT = position_bias(layer, config, layer.future_WN, x_BTD.shape[1])
+        bias_NTS = toeplitz_both_ways(past_NT, future_NT)
+        mixed_BTNK = attention_both_ways(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT)
     x_BTD = x_BTD + mixed_BTNK.reshape(x_BTD.shape) @ layer.out_ED.astype(x_BTD.dtype)
     return x_BTD + dropped(mlp(layer, config, x_BTD), config.dropout, keys[2])
 
@@ -148,6 +167,16 @@ def trunk(
     n_BTD = rms_norm(x_BTD, config.norm_eps).astype(jnp.float32)
     h_BTD = (n_BTD * params.final_norm_D).astype(x_BTD.dtype)
     return dropped(h_BTD, config.dropout, dropout_key)
+
+
+def hindsight(params: Params, config: ModelConfig, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Array:
+    """The final states once more, each in the light of all that was read: for the deciphering head, in place of
+    the states themselves.
+    """
+    assert params.hindsight is not None, "this model has no layers of hindsight"
+    for layer in unstack(params.hindsight):
+        h_BTD = block(layer, config, h_BTD, None, read_BT)
+    return h_BTD
 
 
 class Reading(NamedTuple):

@@ -82,7 +82,8 @@ def _percent(share: float | None, half_width: float | None = None) -> str:
 
 
 def _reader_name(reader: str) -> str:
-    return {"head": "joint head", "probe": "frozen probe"}.get(reader, reader)
+    names = {"head": "joint head", "hindsight": "joint head, in hindsight", "probe": "frozen probe"}
+    return names.get(reader, reader)
 
 
 def _curves(setup: Row, precision: list[Row]) -> Drawing:
@@ -347,14 +348,16 @@ def _paper_flop() -> float:
 
 
 def _by_start(precision: list[Row]) -> Table:
-    last = len(precision[0]["start"]) - 1
-    places = sorted({*range(0, last + 1, 100), last})
+    def at(row: Row, start: int) -> str:
+        place = row["start"].index(start)
+        return _percent(row["precision"][place], row["half_width"][place])
+
+    shared = sorted(set.intersection(*(set(row["start"]) for row in precision)))
+    last = shared[-1]
+    places = [start for start in shared if start % 100 == 0 or start == last]
     cells = [
-        (
-            f"{place}" + (" (last)" if place == last else ""),
-            *(_percent(row["precision"][place], row["half_width"][place]) for row in precision),
-        )
-        for place in places
+        (f"{start}" + (" (last)" if start == last else ""), *(at(row, start) for row in precision))
+        for start in places
     ]
     header = ("Start of the window", *(f"Ours, {_reader_name(row['reader'])}" for row in precision))
     return Table("Precision by where the window begins; the paper shows its curve as a figure", header, cells)

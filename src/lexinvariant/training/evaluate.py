@@ -12,7 +12,8 @@ from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import evaluation_keys
 from lexinvariant.text import Split
-from lexinvariant.training.step import Sums, decipher_results, means, sum_up
+from lexinvariant.training.step import measure
+from lexinvariant.training.sums import BatchSums, means
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,11 @@ class Evaluation:
 @partial(jax.jit, static_argnames=("config", "dtype"))
 def _evaluate_batch(
     params: Params, config: ModelConfig, tok_BT: jax.Array, mask_BT: jax.Array, key_B: jax.Array, dtype: str
-) -> tuple[Sums, jax.Array, jax.Array]:
+) -> tuple[BatchSums, jax.Array, jax.Array]:
     reading = forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
-    decipher = decipher_results(params, reading.h_BTD, tok_BT) if config.decipher_head else None
     nats_T = -jnp.sum(reading.logp_BT, axis=0, where=mask_BT)
-    return sum_up(reading.logp_BT, decipher, mask_BT), nats_T, jnp.sum(mask_BT, axis=0)
+    sums = measure(params, config, reading, tok_BT, mask_BT, named_BT=mask_BT, read_BT=mask_BT)
+    return sums, nats_T, jnp.sum(mask_BT, axis=0)
 
 
 def evaluate(
@@ -54,7 +55,7 @@ def evaluate(
     """
     chosen = full_pieces(pieces, sequences)
     batch_size = min(batch_size, len(chosen))
-    total: Sums | None = None
+    total: BatchSums | None = None
     nats_T: jax.Array | float = 0.0
     count_T: jax.Array | int = 0
     for start in range(0, len(chosen), batch_size):
@@ -72,8 +73,6 @@ def evaluate(
         nats_T, count_T = nats_T + part_nats_T, count_T + part_count_T
     assert total is not None
     metrics = {name: float(value) for name, value in means(total).items()}
-    if not config.decipher_head:
-        metrics = {name: value for name, value in metrics.items() if "decipher" not in name}
     by_position = np.asarray(nats_T) / np.maximum(np.asarray(count_T), 1)
     return Evaluation(metrics, [round(float(x), 5) for x in by_position])
 

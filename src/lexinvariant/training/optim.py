@@ -35,9 +35,8 @@ def _block_rms(tree: Params) -> Params:
     def rms(x: jax.Array, first_axis: int) -> jax.Array:
         return jnp.sqrt(jnp.mean(x * x, axis=tuple(range(first_axis, x.ndim)), keepdims=True))
 
-    return replace(
-        jax.tree.map(lambda x: rms(x, 0), tree), layers=jax.tree.map(lambda x: rms(x, 1), tree.layers)
-    )
+    layers, hindsight = (jax.tree.map(lambda x: rms(x, 1), stack) for stack in (tree.layers, tree.hindsight))
+    return replace(jax.tree.map(lambda x: rms(x, 0), tree), layers=layers, hindsight=hindsight)
 
 
 def clip_by_block_rms(threshold: float) -> optax.GradientTransformation:

@@ -8,17 +8,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from lexinvariant.config import TrainConfig
+from lexinvariant.config import ModelConfig, TrainConfig
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
-from lexinvariant.model.transformer import forward
+from lexinvariant.model.transformer import Reading, forward, hindsight
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.training.curriculum import anneal_hi
-
-
-def tail_length(context: int) -> int:
-    """How many positions are "the end of the context": 100, as in the paper, or a fifth of a short context."""
-    return min(100, -(-context // 5))
+from lexinvariant.training.respelling import respell
+from lexinvariant.training.sums import BatchSums, Sums, means, sum_up
 
 
 @dataclass(frozen=True)
@@ -41,78 +38,75 @@ class DeviceBatch(NamedTuple):
     row_B: jax.Array  # number of each row in the global batch: the address of its randomness
 
 
-class Sums(NamedTuple):
-    """Sums over a batch, so that parts of a batch and batches add up; `means` divides."""
-
-    nats: jax.Array
-    tokens: jax.Array
-    tail_nats: jax.Array
-    tail_tokens: jax.Array
-    decipher_nats: jax.Array
-    deciphered: jax.Array
-    tail_deciphered: jax.Array
-
-
-def means(sums: Sums) -> dict[str, Any]:
-    """Loss and tail loss in nats a token, and the share of symbols that the head names rightly."""
-    sums = jax.tree.map(lambda x: x.astype(jnp.float32), sums)
-    count, tail_count = sums.tokens, jnp.maximum(sums.tail_tokens, 1)
-    return {
-        "loss": sums.nats / count,
-        "tail_loss": sums.tail_nats / tail_count,
-        "decipher_loss": sums.decipher_nats / count,
-        "deciphered": sums.deciphered / count,
-        "tail_deciphered": sums.tail_deciphered / tail_count,
-    }
-
-
-def sum_up(logp_BT: jax.Array, decipher: tuple[jax.Array, jax.Array] | None, mask_BT: jax.Array) -> Sums:
-    """Reduce what was measured at every position; `decipher` is (nats_BT, is_right_BT)."""
-    tail_BT = mask_BT & (jnp.arange(mask_BT.shape[1]) >= mask_BT.shape[1] - tail_length(mask_BT.shape[1]))
-    nats_BT, right_BT = decipher or (jnp.zeros_like(logp_BT), jnp.zeros_like(mask_BT))
-    return Sums(
-        nats=-jnp.sum(logp_BT, where=mask_BT),
-        tokens=jnp.sum(mask_BT),
-        tail_nats=-jnp.sum(logp_BT, where=tail_BT),
-        tail_tokens=jnp.sum(tail_BT),
-        decipher_nats=jnp.sum(nats_BT, where=mask_BT),
-        deciphered=jnp.sum(right_BT, where=mask_BT),
-        tail_deciphered=jnp.sum(right_BT, where=tail_BT),
-    )
-
-
-def decipher_results(params: Params, h_BTD: jax.Array, tok_BT: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Cross-entropy of the true identity of each symbol read, and whether the best guess is right."""
+def named(params: Params, h_BTD: jax.Array, tok_BT: jax.Array, counts_BT: jax.Array) -> Sums:
+    """What the head says of each symbol, against what it is."""
     logits_BTV = decipher_logits(params, h_BTD)
     nats_BT = optax.softmax_cross_entropy_with_integer_labels(logits_BTV, tok_BT)
-    return nats_BT, jnp.argmax(logits_BTV, axis=2) == tok_BT
+    return sum_up(nats_BT, counts_BT, jnp.argmax(logits_BTV, axis=2) == tok_BT)
+
+
+def measure(
+    params: Params,
+    config: ModelConfig,
+    reading: Reading,
+    tok_BT: jax.Array,
+    mask_BT: jax.Array,
+    *,
+    named_BT: jax.Array,
+    read_BT: jax.Array,
+) -> BatchSums:
+    """All that is measured of what was read; symbols count as named where `named_BT`, in hindsight by all `read_BT`."""
+    predicted = sum_up(-reading.logp_BT, mask_BT)
+    if not config.decipher_head:
+        return BatchSums(predicted)
+    at_once = named(params, reading.h_BTD, tok_BT, named_BT)
+    if not config.has_hindsight:
+        return BatchSums(predicted, at_once)
+    later_BTD = hindsight(params, config, reading.h_BTD, read_BT)
+    return BatchSums(predicted, at_once, named(params, later_BTD, tok_BT, named_BT & read_BT))
+
+
+def read_so_far(key_B: jax.Array, length: int) -> jax.Array:
+    """read_BT: how far each sequence has been read when it is named in hindsight: half of them to their end."""
+    share_B = jnp.minimum(2 * jax.vmap(jax.random.uniform)(key_B), 1.0)
+    return jnp.arange(length, dtype=jnp.float32) < jnp.ceil(share_B * length)[:, None]
 
 
 def loss_of_part(
     params: Params, config: TrainConfig, batch: DeviceBatch, step: jax.Array, total: jax.Array
-) -> tuple[jax.Array, Sums]:
+) -> tuple[jax.Array, BatchSums]:
     """A part's share of the batch's mean loss: sums over the part, divided by the batch's count of tokens."""
-    key_B = keys_for_rows(key_at(config.seed, Stream.LEXICON, step), batch.row_B)
-    has_dropout = config.model.dropout > 0 or config.model.attention_dropout > 0
+
+    def keys(stream: Stream) -> jax.Array:
+        return keys_for_rows(key_at(config.seed, stream, step), batch.row_B)
+
+    model, tok_BT, named_BT = config.model, batch.tok_BT, batch.mask_BT
+    if config.data.respelled_share:
+        tok_BT, respelled_B = respell(keys(Stream.RESPELLING), tok_BT, config.data.respelled_share)
+        named_BT = named_BT & ~respelled_B[:, None]  # nobody could name a letter that means nothing
+    has_dropout = model.dropout > 0 or model.attention_dropout > 0
     dropout_key = key_at(config.seed, Stream.DROPOUT, step, batch.row_B[0]) if has_dropout else None
     reading = forward(
         params,
-        config.model,
-        batch.tok_BT,
-        key_B,
-        lexicon=config.model.lexicon,
-        anneal_hi=anneal_hi(config.model.lexicon, step, config.steps),
+        model,
+        tok_BT,
+        keys(Stream.LEXICON),
+        lexicon=model.lexicon,
+        anneal_hi=anneal_hi(model.lexicon, step, config.steps),
         dropout_key=dropout_key,
         dtype=jnp.dtype(config.dtype),
     )
-    has_head = config.model.decipher_head
-    decipher = decipher_results(params, reading.h_BTD, batch.tok_BT) if has_head else None
-    sums = sum_up(reading.logp_BT, decipher, batch.mask_BT)
-    loss = (sums.nats + config.decipher_weight * sums.decipher_nats) / total
-    return loss, sums
+    read_BT = batch.mask_BT & read_so_far(keys(Stream.HINDSIGHT), tok_BT.shape[1])
+    sums = measure(params, model, reading, tok_BT, batch.mask_BT, named_BT=named_BT, read_BT=read_BT)
+    taught = sum(
+        (part.nats for part in (sums.named, sums.in_hindsight) if part is not None), start=jnp.zeros(())
+    )
+    return (sums.predicted.nats + config.decipher_weight * taught) / total, sums
 
 
-def gradient(params: Params, config: TrainConfig, batch: DeviceBatch, step: jax.Array) -> tuple[Params, Sums]:
+def gradient(
+    params: Params, config: TrainConfig, batch: DeviceBatch, step: jax.Array
+) -> tuple[Params, BatchSums]:
     """The gradient of the batch's mean loss, in `accumulate` parts that hold less memory each."""
     total = jnp.sum(batch.mask_BT).astype(jnp.float32)
     part_gradient = jax.grad(loss_of_part, has_aux=True)
