@@ -37,8 +37,8 @@ class LexiconConfig:
     anneal_share: float = 0.35
     """annealed: the share of training over which hi rises; after it every symbol is permuted."""
     gaussian_share: float = 0.0
-    """annealed: the share of training's sequences that get fresh N(0, I) rows, so that the model can be used with
-    both kinds of lexicon."""
+    """annealed and permuted: the share of training's sequences that get fresh N(0, I) rows instead, so that the
+    model can be used with both kinds of lexicon."""
     affine: Literal["scalar", "channel"] = "scalar"
     """Learnable scale and bias on the embedding: one number each, or one a channel."""
 
@@ -62,7 +62,7 @@ class LexiconConfig:
             "mixed": "learned",
             "token-permuted": "learned",
         }
-        return dataclasses.replace(self, kind=used.get(self.kind, self.kind))
+        return dataclasses.replace(self, kind=used.get(self.kind, self.kind), gaussian_share=0.0)
 
     @property
     def is_lexinvariant(self) -> bool:
@@ -188,13 +188,6 @@ class DataConfig:
     """A folder made by `lexinvariant data prepare`, or `markov12`, the built-in small language."""
     packed: bool = False
     """Let documents adjoin in one sequence; off is the paper's way: pieces of one document, the tail padded."""
-    respelled_share: float = 0.0
-    """The share of training's sequences in which every word gets a random spelling, the same wherever the word occurs:
-    there a model can only learn words from the text at hand (characters only)."""
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.respelled_share <= 1.0:
-            raise UserError(f"data.respelled_share is {self.respelled_share}: give a number from 0 to 1.")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ class Stream(IntEnum):
     SAMPLE = 4  # address: sample, position
     PROBE = 5  # address: step, global row
     HINDSIGHT = 6  # address: step, global row
-    RESPELLING = 7  # address: step, global row
 
 
 def key_at(seed: int | jax.Array, stream: Stream, *address: int | jax.Array) -> jax.Array:

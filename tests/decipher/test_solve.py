@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -15,11 +17,14 @@ from lexinvariant.decipher.api import Model
 from lexinvariant.decipher.cipher import PRINTABLE, random_cipher
 from lexinvariant.decipher.judge import WORTH_ASKING, judged
 from lexinvariant.decipher.named import named, windows
+from lexinvariant.decipher.probe import hindsight_reader
 from lexinvariant.decipher.reader import Reader
 from lexinvariant.decipher.samples import draw_samples, plain_documents
 from lexinvariant.decipher.search import Task
 from lexinvariant.decipher.solve import Reading, Solver
 from lexinvariant.errors import UserError
+from lexinvariant.model.transformer import forward
+from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.text import CharVocab
 from tests.tiny_models import TINY, random_params
 
@@ -32,13 +37,14 @@ PLAIN = (
 EMOJI = [chr(0x1F600 + i) for i in range(26)]
 
 
-def tiny(lexicon: str = "permuted", decipher_head: bool = True) -> Model:
+def tiny(lexicon: str = "permuted", decipher_head: bool = True, hindsight_layers: int = 0) -> Model:
     config = replace(
         TINY,
         context=64,
         lexicon=LexiconConfig(kind=lexicon),  # type: ignore[arg-type]
         decipher_head=decipher_head,
         decipher_hidden=16,
+        hindsight_layers=hindsight_layers,
     )
     return Model(config, random_params(config, scale=0.2), CharVocab())
 
@@ -234,6 +240,18 @@ def test_the_head_is_asked_about_second_copies_only() -> None:
     assert (np.exp(logp_SC).sum(axis=1) <= 1 + 1e-5).all()  # a mean of logs is below the log of the mean
     assert [(w.start, w.stop) for w in windows(100, 40)] == [(0, 40), (30, 70), (60, 100)]
     assert windows(30, 40) == [slice(0, 30)]
+
+
+def test_a_model_with_hindsight_reads_a_text_once() -> None:
+    """The mean, over a symbol's occurrences, of what the head says once all of the text is read."""
+    model = tiny(hindsight_layers=1)
+    symbol_T = np.array([0, 1, 2, 0, 1, 0, 2, 3])
+    key_B = keys_for_rows(key_at(0, Stream.EVAL, 0), jnp.zeros(1, jnp.int32))
+    reading = forward(model.params, model.config, jnp.asarray(symbol_T)[None], key_B)
+    logp_TV = jax.nn.log_softmax(hindsight_reader(model).logits(reading.h_BTD)[0], axis=1)
+    expected_SV = [logp_TV[symbol_T == symbol].mean(axis=0) for symbol in range(4)]
+    ours_SC = named(model, symbol_T, 4, "".join(map(chr, range(128))))
+    np.testing.assert_allclose(ours_SC, expected_SV, rtol=1e-4, atol=1e-5)
 
 
 def test_the_judge_overrules_the_n_gram() -> None:

@@ -13,6 +13,8 @@ import pytest
 from lexinvariant.cli import experiment as command
 from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig, to_json
 from lexinvariant.decipher.cipher import encipher, random_cipher, random_keys
+from lexinvariant.decipher.key import NONE, majority, number_symbols
+from lexinvariant.decipher.probe import hindsight_reader
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.cipher_key import Options, run, training_flop
 from lexinvariant.experiments.rows import Row, read_rows
@@ -22,7 +24,7 @@ from lexinvariant.model.reading import readings
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab, LetterVocab, prepare
-from tests.tiny_models import TINY
+from tests.tiny_models import TINY, random_params
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 
@@ -187,6 +189,27 @@ def test_to_a_lexinvariant_model_all_keys_are_the_same(
     assert numbers(fresh, "precision") == numbers(random_rows, "precision")
     [setup] = of(fresh, "setup")
     assert setup["truth"] == setup["symbols"]
+
+
+def test_in_hindsight_a_window_is_named_by_all_that_was_read_at_its_end(place: Path, tmp_path: Path) -> None:
+    config = replace(CONFIG, hindsight_layers=1)
+    save_model(tmp_path / "later", config, random_params(config), CharVocab())
+    rows = run(options(place, tmp_path, model=str(tmp_path / "later"), soft_starts=(30,)))
+    head, later = of(rows, "precision")
+    assert (head["reader"], later["reader"]) == ("head", "hindsight")
+    assert later["start"] == [0, 25, T - WINDOW]
+    subject = open_subject(str(tmp_path / "later"))
+    text = held_out(subject, str(place / "data"), "test", 11)
+    cipher_ST = encipher(random_keys(0, np.zeros(1, np.int64), LETTERS, V), text.tok_ST)
+    for start, precision in zip(later["start"][1:], later["precision"][1:], strict=True):
+        read_ST = cipher_ST[:, : start + WINDOW]  # there is nothing else to know
+        [(_, reading)] = list(readings(subject.model.params, config, read_ST, text.piece_S, batch_size=11))
+        name_ST = np.asarray(hindsight_reader(subject.model).logits(reading.h_BTD)).argmax(axis=2)
+        symbol_SN = number_symbols(text.tok_ST[:, start : start + WINDOW], LETTERS, V)
+        name_SC = majority(symbol_SN, name_ST[:, start:], 26, V)
+        seen_S = (name_SC != NONE).sum(axis=1)
+        expected = np.mean((name_SC == LETTERS).sum(axis=1) / seen_S)
+        assert precision == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_probe_is_trained_kept_and_used_again(place: Path, tmp_path: Path) -> None:

@@ -185,6 +185,19 @@ def test_annealed_draws_each_sequences_share_from_nothing_to_the_limit() -> None
     assert away.mean() == pytest.approx(0.5 - 1 / V, abs=0.1)
 
 
+@pytest.mark.parametrize("kind", ["permuted", "annealed"])
+def test_a_share_of_the_sequences_may_have_gaussian_rows(kind: str) -> None:
+    lexicon, without = (drawn(kind, gaussian_share=share) for share in (0.3, 0.0))
+    np.testing.assert_array_equal(lexicon.input_BT, without.input_BT)
+    fresh_B = (lexicon.table != np.asarray(LEXICALS.table_VD)).any(axis=(1, 2))
+    assert fresh_B.mean() == pytest.approx(0.3, abs=0.15)
+    fresh_BVD = lexicon.table[fresh_B]
+    assert (fresh_BVD != np.asarray(LEXICALS.table_VD)).all()
+    assert len(np.unique(fresh_BVD, axis=0)) == fresh_B.sum()  # every sequence has rows of its own
+    assert abs(fresh_BVD.mean()) < 0.06 and fresh_BVD.std() == pytest.approx(1, abs=0.06)
+    assert LexiconConfig(kind=kind, gaussian_share=0.3).at_evaluation == LexiconConfig(kind="permuted")
+
+
 def test_mixed_replaces_a_share_of_the_rows_by_random_ones_of_the_same_norm() -> None:
     lexicon = drawn("mixed")
     np.testing.assert_array_equal(lexicon.input_BT, TOK)

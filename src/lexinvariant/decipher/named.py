@@ -1,7 +1,7 @@
 """What a lexinvariant model's deciphering head makes of a ciphertext: log-probabilities of every symbol's meaning.
 
-A causal model names the first symbols blind, so the text is read twice and the second copy counts. What the head says
-at the occurrences of one symbol is averaged; a text longer than half of the context is read in windows, which vote.
+What the head says at the occurrences of one symbol is averaged; a text that is too long for the context is read in
+windows, which vote.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 @partial(jax.jit, static_argnames=("config",))
 def _named(params: Params, config: ModelConfig, tok_BT: jax.Array, n_read: int, draw: int) -> jax.Array:
-    """logp_BTV of what each symbol is, by the first `n_read` symbols; where the model can, in hindsight."""
+    """logp_BTV of what each symbol is: in hindsight of the first `n_read` symbols, where the model has that."""
     key_B = keys_for_rows(key_at(0, Stream.EVAL, 0), jnp.broadcast_to(draw, tok_BT.shape[:1]))
     h_BTD = forward(params, config, tok_BT, key_B).h_BTD
     if config.has_hindsight:
@@ -62,22 +62,21 @@ def windows(n: int, longest: int, most: int = MOST_WINDOWS) -> list[slice]:
 def named(
     model: Model, symbol_T: NDArray[np.integer], n_symbols: int, characters: str, draws: int = 1
 ) -> Floats:
-    """logp_SC: what each symbol is, as a mean over its occurrences in the second copies and over draws."""
+    """logp_SC: what each symbol is, as a mean over its occurrences and over draws."""
     check_head(model)
+    # A causal model names the first symbols of a text blind, so it reads the text twice and the second time counts.
     copies = 1 if model.config.has_hindsight else 2
     longest = model.config.context // copies
-    length = min(longest, bucket(min(len(symbol_T), longest)))
+    length = copies * min(longest, bucket(min(len(symbol_T), longest)))
     total_SV, n_S = np.zeros((n_symbols, model.config.vocab_size)), np.zeros(n_symbols)
     for window in windows(len(symbol_T), longest):
         part = symbol_T[window]
-        # A shorter text is repeated to fill a power of two.
-        row = np.resize(part, copies * length)
-        n_read = len(part) if copies == 1 else len(row)
-        counted = slice(0, n_read) if copies == 1 else slice(len(part), None)
+        row = np.resize(part, length)  # repeated, to fill a power of two
+        counted = slice(len(part)) if copies == 1 else slice(len(part), None)
+        tok_BT = jnp.asarray(row[None].astype(np.int32))
         for draw in range(draws):
-            tok_BT = jnp.asarray(row[None].astype(np.int32))
-            logp_TV = np.asarray(_named(model.params, model.config, tok_BT, n_read, draw)[0], np.float64)
-            np.add.at(total_SV, row[counted], logp_TV[counted])
+            logp_BTV = _named(model.params, model.config, tok_BT, len(part), draw)
+            np.add.at(total_SV, row[counted], np.asarray(logp_BTV[0, counted], np.float64))
             n_S += np.bincount(row[counted], minlength=n_symbols)
     mean_SV = np.where(
         n_S[:, None] > 0, total_SV / np.maximum(n_S, 1)[:, None], -np.log(model.config.vocab_size)

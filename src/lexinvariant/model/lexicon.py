@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from lexinvariant.config import LexiconConfig
 from lexinvariant.model.params import Lexicals
 
-_AFTER_PERMUTE = 2  # an address that a split in two has not used
+_AFTER_PERMUTING = 2  # an address that a split in two has not used
 
 
 class Lexicon(NamedTuple):
@@ -87,7 +87,7 @@ def draw(
     if kind == "permuted":
         permutation_BV = jax.vmap(lambda key: jax.random.permutation(key, rows))(key_B)
         row_BT = jnp.take_along_axis(permutation_BV, first_occurrence(tok_BT), axis=1)
-        return Lexicon(row_BT, row_BT, table_VD)
+        return Lexicon(row_BT, row_BT, _some_gaussian(config.gaussian_share, key_B, table_VD))
 
     if kind == "annealed":
 
@@ -97,15 +97,7 @@ def draw(
             return partial_permutation(key_permutation, share, rows)
 
         row_BT = jnp.take_along_axis(jax.vmap(permute)(key_B), tok_BT, axis=1)
-        if not config.gaussian_share:
-            return Lexicon(row_BT, row_BT, table_VD)
-
-        def rows_of(key: jax.Array) -> jax.Array:
-            key_which, key_row = jax.random.split(jax.random.fold_in(key, _AFTER_PERMUTE))
-            fresh_VD = jax.random.normal(key_row, (rows, width), table_VD.dtype)
-            return jnp.where(jax.random.bernoulli(key_which, config.gaussian_share), fresh_VD, table_VD)
-
-        return Lexicon(row_BT, row_BT, jax.vmap(rows_of)(key_B))
+        return Lexicon(row_BT, row_BT, _some_gaussian(config.gaussian_share, key_B, table_VD))
 
     if kind == "mixed":
 
@@ -133,6 +125,19 @@ def draw(
 
     row_BT = jax.vmap(permute_tokens)(key_B, tok_BT)
     return Lexicon(row_BT, row_BT if config.permute_targets else tok_BT, table_VD)
+
+
+def _some_gaussian(share: float, key_B: jax.Array, table_VD: jax.Array) -> jax.Array:
+    """The table, or a table_BVD that is fresh N(0, I) rows for a share of the sequences."""
+    if share == 0:
+        return table_VD
+
+    def table_of(key: jax.Array) -> jax.Array:
+        key_which, key_rows = jax.random.split(jax.random.fold_in(key, _AFTER_PERMUTING))
+        fresh_VD = jax.random.normal(key_rows, table_VD.shape, table_VD.dtype)
+        return jnp.where(jax.random.bernoulli(key_which, share), fresh_VD, table_VD)
+
+    return jax.vmap(table_of)(key_B)
 
 
 def rows_at(table: jax.Array, row_BT: jax.Array) -> jax.Array:

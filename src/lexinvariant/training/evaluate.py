@@ -35,7 +35,7 @@ def _evaluate_batch(
 ) -> tuple[BatchSums, jax.Array, jax.Array]:
     reading = forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
     nats_T = -jnp.sum(reading.logp_BT, axis=0, where=mask_BT)
-    sums = measure(params, config, reading, tok_BT, mask_BT, named_BT=mask_BT, read_BT=mask_BT)
+    sums = measure(params, config, reading, tok_BT, mask_BT, mask_BT)
     return sums, nats_T, jnp.sum(mask_BT, axis=0)
 
 

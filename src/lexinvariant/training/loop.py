@@ -22,7 +22,7 @@ from lexinvariant import config as configs
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.weights import save_model
-from lexinvariant.text import CharVocab, Data, Split, open_data
+from lexinvariant.text import Data, Split, open_data
 from lexinvariant.training.checkpoint import CheckpointStore
 from lexinvariant.training.evaluate import Evaluation, evaluate
 from lexinvariant.training.metrics import MetricsLog
@@ -241,10 +241,6 @@ def _check_vocabulary(config: TrainConfig, data: Data) -> None:
         raise UserError(
             f"The data has a vocabulary of {data.vocab_size} and the model one of {config.model.vocab_size}: set "
             f"--model.vocab-size {data.vocab_size}."
-        )
-    if config.data.respelled_share and not isinstance(data.vocab, CharVocab):
-        raise UserError(
-            "Only characters can be respelled: set --data.respelled-share 0, or prepare with char128."
         )
 
 

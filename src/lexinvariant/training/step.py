@@ -14,7 +14,6 @@ from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.transformer import Reading, forward, hindsight
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.training.curriculum import anneal_hi
-from lexinvariant.training.respelling import respell
 from lexinvariant.training.sums import BatchSums, Sums, means, sum_up
 
 
@@ -51,19 +50,17 @@ def measure(
     reading: Reading,
     tok_BT: jax.Array,
     mask_BT: jax.Array,
-    *,
-    named_BT: jax.Array,
     read_BT: jax.Array,
 ) -> BatchSums:
-    """All that is measured of what was read; symbols count as named where `named_BT`, in hindsight by all `read_BT`."""
+    """All that is measured of what was read; in hindsight, when no more than `read_BT` has been read."""
     predicted = sum_up(-reading.logp_BT, mask_BT)
     if not config.decipher_head:
         return BatchSums(predicted)
-    at_once = named(params, reading.h_BTD, tok_BT, named_BT)
+    at_once = named(params, reading.h_BTD, tok_BT, mask_BT)
     if not config.has_hindsight:
         return BatchSums(predicted, at_once)
     later_BTD = hindsight(params, config, reading.h_BTD, read_BT)
-    return BatchSums(predicted, at_once, named(params, later_BTD, tok_BT, named_BT & read_BT))
+    return BatchSums(predicted, at_once, named(params, later_BTD, tok_BT, read_BT))
 
 
 def read_so_far(key_B: jax.Array, length: int) -> jax.Array:
@@ -80,28 +77,23 @@ def loss_of_part(
     def keys(stream: Stream) -> jax.Array:
         return keys_for_rows(key_at(config.seed, stream, step), batch.row_B)
 
-    model, tok_BT, named_BT = config.model, batch.tok_BT, batch.mask_BT
-    if config.data.respelled_share:
-        tok_BT, respelled_B = respell(keys(Stream.RESPELLING), tok_BT, config.data.respelled_share)
-        named_BT = named_BT & ~respelled_B[:, None]  # nobody could name a letter that means nothing
+    model = config.model
     has_dropout = model.dropout > 0 or model.attention_dropout > 0
     dropout_key = key_at(config.seed, Stream.DROPOUT, step, batch.row_B[0]) if has_dropout else None
     reading = forward(
         params,
         model,
-        tok_BT,
+        batch.tok_BT,
         keys(Stream.LEXICON),
         lexicon=model.lexicon,
         anneal_hi=anneal_hi(model.lexicon, step, config.steps),
         dropout_key=dropout_key,
         dtype=jnp.dtype(config.dtype),
     )
-    read_BT = batch.mask_BT & read_so_far(keys(Stream.HINDSIGHT), tok_BT.shape[1])
-    sums = measure(params, model, reading, tok_BT, batch.mask_BT, named_BT=named_BT, read_BT=read_BT)
-    taught = sum(
-        (part.nats for part in (sums.named, sums.in_hindsight) if part is not None), start=jnp.zeros(())
-    )
-    return (sums.predicted.nats + config.decipher_weight * taught) / total, sums
+    read_BT = batch.mask_BT & read_so_far(keys(Stream.HINDSIGHT), batch.tok_BT.shape[1])
+    sums = measure(params, model, reading, batch.tok_BT, batch.mask_BT, read_BT)
+    naming = [part.nats for part in (sums.named, sums.in_hindsight) if part is not None]
+    return (sums.predicted.nats + config.decipher_weight * sum(naming, jnp.zeros(()))) / total, sums
 
 
 def gradient(

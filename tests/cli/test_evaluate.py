@@ -1,0 +1,45 @@
+"""`lexinvariant evaluate`, on models that were never trained."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from lexinvariant.cli.main import main
+from lexinvariant.text import LetterVocab
+from tests.tiny_models import save_random_model
+
+pytestmark = pytest.mark.usefixtures("compile_quickly")
+FEW = ("--data", "markov12", "--sequences", "4", "--batch-size", "4")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_random_model(
+        tmp_path_factory.mktemp("evaluate"), LetterVocab(12), "permuted", "seen", context=24
+    )
+
+
+def test_numbers_are_printed_and_written(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {}
+    for lexicon in ("permuted", "gaussian"):
+        out = tmp_path / f"{lexicon}.json"
+        assert main(["evaluate", model, *FEW, "--lexicon", lexicon, "--out", str(out)]) == 0
+        found[lexicon] = json.loads(out.read_text())
+        assert found[lexicon]["lexicon"] == lexicon and len(found[lexicon]["loss_by_position"]) == 24
+        assert f"{math.exp(found[lexicon]['tail_loss']):.4f}" in capsys.readouterr().out
+    assert found["permuted"]["loss"] != found["gaussian"]["loss"]
+    assert main(["evaluate", model, *FEW]) == 0  # its own lexicon
+    assert f"{found['permuted']['loss']:.4f}" in capsys.readouterr().out
+
+
+def test_what_does_not_fit_is_said(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fresh = save_random_model(tmp_path, LetterVocab(12), "gaussian", "seen", context=24)
+    assert main(["evaluate", fresh, *FEW, "--lexicon", "permuted"]) != 0
+    assert "no learned table" in capsys.readouterr().err
+    small = save_random_model(tmp_path / "small", LetterVocab(5), "permuted", "seen", context=24)
+    assert main(["evaluate", small, *FEW]) != 0
+    assert "a vocabulary of 12 and the model one of 5" in capsys.readouterr().err
