@@ -1,7 +1,7 @@
 """Sampling agrees with scoring, follows the distribution it is asked for, and knows no names either."""
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +11,14 @@ import pytest
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import lexicon as lexica
-from lexinvariant.model.generate import generate_tokens, sample_rows
+from lexinvariant.model.continuation import State, ranks_of, read_one, read_prompts
+from lexinvariant.model.generate import generate_tokens, sample
 from lexinvariant.model.params import Params
 from lexinvariant.model.scoring import score_tokens
 from lexinvariant.rng import Stream, key_at
 from tests.tiny_models import random_params
 
-V, T = 6, 64  # the shortest length that generation compiles, so that all tests share it
+V, T = 6, 64
 SMALL = ModelConfig(vocab_size=V, context=T, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=24)
 TEXT = np.array([4, 4, 1, 5, 4, 1, 0, 5, 4, 4, 2, 1])  # without 3
 LONG_TEXT = np.append(TEXT, np.random.default_rng(0).integers(0, V, T - len(TEXT)))
@@ -36,19 +37,17 @@ def model(
     return random_params(config), config
 
 
-@partial(jax.jit, static_argnames="config")
-def rows_of_scoring(params: Params, config: ModelConfig, key: jax.Array) -> jax.Array:
-    """The lexicon of scoring's first draw: the row of each rank."""
-    drawn = lexica.draw(
-        config.lexicon.at_evaluation,
-        params.lexicals,
-        key[None],
-        jnp.arange(V)[None],
-        rows=V,
-        width=config.width,
-        dtype=jnp.dtype("float32"),
-    )
-    return lexica.rows_at(drawn.table, drawn.input_BT)
+def state_after(
+    model: tuple[Params, ModelConfig], prompt_T: np.ndarray, key: jax.Array, batch: int = 1
+) -> State:
+    params, config = model
+    n_prompt = (
+        len(prompt_T) and len(prompt_T) + 3
+    )  # some of it not to be read, unless there is nothing to read
+    rank_BT = np.zeros((batch, n_prompt), np.int32)
+    rank_BT[:, : len(prompt_T)] = ranks_of(config, prompt_T)
+    key_B, n_B = jnp.broadcast_to(key, (batch,)), np.full(batch, len(prompt_T), np.int32)
+    return read_prompts(params, config, key_B, np.arange(V)[None], rank_BT, n_B, room=T - n_prompt)
 
 
 @pytest.mark.parametrize(
@@ -62,15 +61,20 @@ def rows_of_scoring(params: Params, config: ModelConfig, key: jax.Array) -> jax.
     ],
     ids=["gaussian", "gaussian, seen, smeared", "permuted, seen", "annealed, smeared", "permuted, recall"],
 )
-def test_reading_a_text_step_by_step_gives_its_score(model: tuple[Params, ModelConfig]) -> None:
+@pytest.mark.parametrize("n_prompt", [0, 20])
+def test_reading_a_text_step_by_step_gives_its_score(
+    model: tuple[Params, ModelConfig], n_prompt: int
+) -> None:
     params, config = model
-    rank_BT = lexica.first_occurrence(jnp.asarray(LONG_TEXT)[None])
-    table = rows_of_scoring(params, config, key_at(3, Stream.EVAL, 0, 0))
-    read_BT, logp_BT = sample_rows(params, config, table, rank_BT, jax.random.key(0), jnp.float32(1), None)
-    np.testing.assert_array_equal(read_BT, rank_BT)
+    rank_T = ranks_of(config, LONG_TEXT)
+    state = state_after(model, LONG_TEXT[:n_prompt], key_at(3, Stream.EVAL, 0, 0))
+    logp = []
+    for rank in rank_T[n_prompt:]:
+        logp.append(float(state.logp_BR[0, rank]))
+        state = read_one(params, config, state, jnp.array([rank]))
     [score] = score_tokens(params, config, [LONG_TEXT], seed=3)
     assert score.std() > 0.3
-    np.testing.assert_allclose(logp_BT[0], score, rtol=1e-4, atol=2e-5)
+    np.testing.assert_allclose(logp, score[n_prompt:], rtol=1e-4, atol=2e-5)
 
 
 N = 3000
@@ -85,15 +89,11 @@ def sharp() -> tuple[Params, ModelConfig]:
 
 def sample_after_prefix(
     model: tuple[Params, ModelConfig], key: int, temperature: float, top_k: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The symbol that each of N samples puts after the prefix, and the model's log-probability of it."""
-    forced = np.full((N, len(PREFIX) + 1), -1, np.int32)
-    forced[:, :-1] = PREFIX
-    params, config = model
-    rows, logp = sample_rows(
-        params, config, params.lexicals.table_VD, forced, jax.random.key(key), jnp.float32(temperature), top_k
-    )
-    return np.asarray(rows)[:, -1], np.asarray(logp)[:, -1]
+) -> np.ndarray:
+    """The symbol that each of N samples puts after the prefix."""
+    state = state_after(model, PREFIX, jax.random.key(0), batch=N)
+    rank_BN = sample(*model, state, 1, jax.random.key(key), jnp.float32(temperature), top_k)
+    return np.asarray(rank_BN)[:, 0]  # a standard LM's ranks are its symbols
 
 
 @pytest.fixture(scope="module")
@@ -107,23 +107,22 @@ def next_logp_V(sharp: tuple[Params, ModelConfig]) -> np.ndarray:
 def test_samples_follow_the_softmax_at_the_temperature(
     sharp: tuple[Params, ModelConfig], next_logp_V: np.ndarray, temperature: float
 ) -> None:
-    symbols, logp = sample_after_prefix(sharp, key=1, temperature=temperature)
+    symbols = sample_after_prefix(sharp, key=1, temperature=temperature)
     expected_V = np.exp(next_logp_V / temperature)
     expected_V *= N / expected_V.sum()
     observed_V = np.bincount(symbols, minlength=V)
     assert np.sum((observed_V - expected_V) ** 2 / expected_V) < 20.5  # 0.1% of chi-square with 5 degrees
-    np.testing.assert_allclose(logp, next_logp_V[symbols], rtol=1e-4, atol=1e-5)
 
 
 def test_a_cold_model_takes_the_likeliest(sharp: tuple[Params, ModelConfig], next_logp_V: np.ndarray) -> None:
-    symbols, _ = sample_after_prefix(sharp, key=1, temperature=1e-4)
+    symbols = sample_after_prefix(sharp, key=1, temperature=1e-4)
     assert set(symbols.tolist()) == {int(np.argmax(next_logp_V))}
 
 
 def test_top_k_samples_among_the_k_likeliest(
     sharp: tuple[Params, ModelConfig], next_logp_V: np.ndarray
 ) -> None:
-    symbols, _ = sample_after_prefix(sharp, key=1, temperature=3.0, top_k=3)
+    symbols = sample_after_prefix(sharp, key=1, temperature=3.0, top_k=3)
     assert set(symbols.tolist()) == set(np.argsort(next_logp_V)[-3:].tolist())
 
 

@@ -1,8 +1,7 @@
 """log p(x), as an array of one number a token."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +9,7 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
+from lexinvariant.model.compiling import jit_soon
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at
@@ -18,13 +18,7 @@ SHORTEST, LONGEST = 16, 16384
 TOKENS_PER_BATCH = 512  # short texts share a batch, and one text alone wastes little
 
 
-@cache
-def _compiled() -> Callable[..., jax.Array]:
-    """On a CPU the first score waits for the compiler, whose later passes make none of the next ones faster."""
-    options = {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else None
-    return jax.jit(_log_likelihood, static_argnames=("config", "dtype"), compiler_options=options)
-
-
+@jit_soon(static_argnames=("config", "dtype"))
 def _log_likelihood(
     params: Params, config: ModelConfig, tok_BT: jax.Array, seed: jax.Array, draw: jax.Array, dtype: str
 ) -> jax.Array:
@@ -91,7 +85,7 @@ def score_tokens(
             for row, i in enumerate(part):
                 tok_BT[row, : len(tokens[i])] = tokens[i]
             logp_KBT = np.stack(
-                [np.asarray(_compiled()(params, config, tok_BT, seed_32, k, dtype)) for k in range(draws)]
+                [np.asarray(_log_likelihood(params, config, tok_BT, seed_32, k, dtype)) for k in range(draws)]
             )
             for row, i in enumerate(part):
                 scores[i] = mixture(logp_KBT[:, row, : len(tokens[i])])
