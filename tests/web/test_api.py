@@ -370,6 +370,22 @@ def test_who_waits_long_is_answered_as_long_as_the_queue_moves(
         assert list(asked) == [200] * 30
 
 
+def test_a_body_that_does_not_arrive_is_waited_for_only_so_long(serve_with: Any) -> None:
+    def never(question: Any) -> bytes:
+        raise AssertionError("half a question was asked")
+
+    with serve_with(Limits(body_seconds=0.3), Worker(never)) as site:
+        host, port = site.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            head = f"POST /api/trace HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+            connection.sendall(head.encode() + b'Content-Length: 100\r\n\r\n{"text": "ab')
+            answer = http.client.HTTPResponse(connection)
+            answer.begin()
+            assert answer.status == 408
+            assert "did not arrive in time" in json.loads(answer.read())["error"]
+        assert site.get("/api/health").status == 200
+
+
 def test_a_client_that_goes_takes_its_question_along(slow: tuple[Site, SlowDesk]) -> None:
     site, desk = slow
 
