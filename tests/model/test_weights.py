@@ -32,6 +32,7 @@ CONFIG = ModelConfig(
     smeared_keys=True,
     decipher_head=True,
     decipher_hidden=32,
+    hindsight_layers=1,
 )
 PARAMS = random_params(CONFIG)
 
@@ -89,7 +90,7 @@ def test_notes_are_kept(folder: Path) -> None:
 
 def matrices_and_others(params: Params) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     named = {name: np.asarray(value) for name, value in flatten_named(params)}
-    rank = {name: value.ndim - name.startswith("layers.") for name, value in named.items()}
+    rank = {name: value.ndim - name.startswith(("layers.", "hindsight.")) for name, value in named.items()}
     return {n: x for n, x in named.items() if rank[n] == 2}, {n: x for n, x in named.items() if rank[n] < 2}
 
 
@@ -101,7 +102,7 @@ def test_fewer_bits_round_matrices_within_bounds_and_leave_vectors_alone(
     _, loaded, _ = load_model(tmp_path)
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(loaded))
     (matrices, others), (loaded_matrices, loaded_others) = map(matrices_and_others, (PARAMS, loaded))
-    assert len(matrices) == 10
+    assert len(matrices) == 18
     for name, value in others.items():
         np.testing.assert_array_equal(loaded_others[name], value, err_msg=name)
     for name, value in matrices.items():

@@ -28,6 +28,9 @@ MODEL = ModelConfig(
     lexicon=LexiconConfig(kind="permuted"),
     smeared_keys=True,
     readout="seen",
+    decipher_head=True,
+    decipher_hidden=8,
+    hindsight_layers=2,
 )
 
 
@@ -44,7 +47,7 @@ def unstacked(tree: Params) -> dict[str, Any]:
     """The same arrays, every layer's on its own."""
     flat = {}
     for name, value in model_params.flatten_named(tree):
-        if name.startswith("layers."):
+        if name.startswith(("layers.", "hindsight.")):
             flat |= {f"{name}.{layer}": value[layer] for layer in range(len(value))}
         else:
             flat[name] = value
