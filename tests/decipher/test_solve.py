@@ -247,7 +247,8 @@ def test_a_model_with_hindsight_reads_a_text_once() -> None:
     model = tiny(hindsight_layers=1)
     symbol_T = np.array([0, 1, 2, 0, 1, 0, 2, 3])
     key_B = keys_for_rows(key_at(0, Stream.EVAL, 0), jnp.zeros(1, jnp.int32))
-    reading = forward(model.params, model.config, jnp.asarray(symbol_T)[None], key_B)
+    read = jax.jit(forward, static_argnums=1)
+    reading = read(model.params, model.config, jnp.asarray(symbol_T)[None], key_B)
     logp_TV = jax.nn.log_softmax(hindsight_reader(model).logits(reading.h_BTD)[0], axis=1)
     expected_SV = [logp_TV[symbol_T == symbol].mean(axis=0) for symbol in range(4)]
     ours_SC = named(model, symbol_T, 4, "".join(map(chr, range(128))))

@@ -51,17 +51,16 @@ def state_after(
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("model", "n_prompt"),
     [
-        model("gaussian"),
-        model("gaussian", "seen", n_layers=2, smeared=True),
-        model("permuted", "seen"),
-        model("annealed", smeared=True),
-        model("permuted", "seen", smeared=True, recall=5),
+        (model("gaussian"), 0),
+        (model("gaussian", "seen", n_layers=2, smeared=True), 20),
+        (model("permuted", "seen"), 0),
+        (model("annealed", smeared=True), 20),
+        (model("permuted", "seen", smeared=True, recall=5), 20),
     ],
     ids=["gaussian", "gaussian, seen, smeared", "permuted, seen", "annealed, smeared", "permuted, recall"],
 )
-@pytest.mark.parametrize("n_prompt", [0, 20])
 def test_reading_a_text_step_by_step_gives_its_score(
     model: tuple[Params, ModelConfig], n_prompt: int
 ) -> None:

@@ -1,6 +1,7 @@
 """Hindsight: the head names a symbol by all that was read, and by nothing else."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +10,9 @@ import pytest
 
 from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig
 from lexinvariant.model.attention import attention_both_ways, toeplitz_both_ways
+from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
-from lexinvariant.model.transformer import forward, hindsight
+from lexinvariant.model.transformer import Reading, forward, hindsight
 from lexinvariant.presets import as_standard
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.training.step import read_so_far
@@ -36,10 +38,16 @@ TOK = np.random.default_rng(0).integers(0, V, (B, T))
 KEYS = keys_for_rows(key_at(0, Stream.EVAL), jnp.arange(B))
 
 
-def named(tok_BT: np.ndarray, n_read: int, config: ModelConfig = CONFIG) -> np.ndarray:
+@partial(jax.jit, static_argnums=1)
+def read(params: Params, config: ModelConfig, tok_BT: jax.Array) -> Reading:
+    return forward(params, config, tok_BT, KEYS)
+
+
+@jax.jit
+def named(tok_BT: jax.Array, n_read: int) -> jax.Array:
     read_BT = jnp.broadcast_to(jnp.arange(T) < n_read, (B, T))
-    h_BTD = forward(PARAMS, config, jnp.asarray(tok_BT), KEYS).h_BTD
-    return np.asarray(decipher_logits(PARAMS, hindsight(PARAMS, config, h_BTD, read_BT)))
+    h_BTD = read(PARAMS, CONFIG, tok_BT).h_BTD
+    return decipher_logits(PARAMS, hindsight(PARAMS, CONFIG, h_BTD, read_BT))
 
 
 def test_names_hang_on_what_came_later_but_not_on_what_was_not_read() -> None:
@@ -59,8 +67,7 @@ def test_names_of_symbols_say_nothing() -> None:
 def test_prediction_does_not_use_it() -> None:
     plain = replace(CONFIG, hindsight_layers=0)
     without = replace(PARAMS, hindsight=None)
-    ours = forward(PARAMS, CONFIG, jnp.asarray(TOK), KEYS).logp_BT
-    assert np.array_equal(ours, forward(without, plain, jnp.asarray(TOK), KEYS).logp_BT)
+    assert np.array_equal(read(PARAMS, CONFIG, TOK).logp_BT, read(without, plain, TOK).logp_BT)
 
 
 def test_attention_both_ways_is_a_softmax_over_what_was_read() -> None:
@@ -70,7 +77,7 @@ def test_attention_both_ways_is_a_softmax_over_what_was_read() -> None:
     past_NT, future_NT = rng.normal(size=(2, n_heads, 7))
     read_BT = jnp.arange(7)[None] < n_read
     bias_NTS = toeplitz_both_ways(jnp.asarray(past_NT), jnp.asarray(future_NT))
-    ours = attention_both_ways(*(jnp.asarray(x) for x in (q, k, v)), bias_NTS, read_BT)
+    ours = jax.jit(attention_both_ways)(*(jnp.asarray(x) for x in (q, k, v)), bias_NTS, read_BT)
     for head in range(n_heads):
         for t in range(7):
             bias = [past_NT[head, t - s] if s <= t else future_NT[head, s - t] for s in range(n_read)]

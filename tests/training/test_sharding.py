@@ -22,18 +22,7 @@ STEPS = 4
 TINY = preset("tiny")
 CONFIG = replace(
     TINY,
-    model=replace(
-        TINY.model,
-        context=16,
-        n_layers=1,
-        width=16,
-        n_heads=2,
-        head_dim=8,
-        hidden=32,
-        decipher_head=True,
-        decipher_hidden=8,
-        hindsight_layers=1,
-    ),
+    model=replace(TINY.model, context=16, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=32),
     optimizer=replace(TINY.optimizer, warmup_steps=1),
     run=RunConfig(),
     steps=STEPS,
