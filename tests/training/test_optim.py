@@ -20,7 +20,7 @@ STEPS = 5
 # Layers' matrices of 128 x 128 and 128 x 160 are factored; norms, the position bias and the table are not.
 MODEL = ModelConfig(
     vocab_size=12,
-    n_layers=3,
+    n_layers=2,
     width=128,
     n_heads=2,
     head_dim=64,
@@ -114,7 +114,10 @@ def test_adafactor_factors_the_large_matrices_of_every_layer_and_only_those(star
     state = make_optimizer(OptimizerConfig(name="adafactor"), STEPS).init(start)
     factored = next(part for part in jax.tree.leaves(state, is_leaf=lambda x: hasattr(x, "v_row")))
     assert factored.v_row.layers.up_DF.shape[0] == factored.v_col.layers.up_DF.shape[0] == MODEL.n_layers
-    assert {factored.v_row.layers.up_DF.size, factored.v_col.layers.up_DF.size} == {3 * 128, 3 * 160}
+    assert {factored.v_row.layers.up_DF.size, factored.v_col.layers.up_DF.size} == {
+        MODEL.n_layers * 128,
+        MODEL.n_layers * 160,
+    }
     assert factored.v.layers.up_DF.size == 1
     assert factored.v.lexicals.table_VD.shape == start.lexicals.table_VD.shape
     assert factored.v.layers.position_WN.shape == start.layers.position_WN.shape
