@@ -39,11 +39,12 @@ def fill(path: Path, *readers: str, model: str = "m", last: float = 0.99, **chan
             config = {"steps": 300, "batch_size": 8, "rate": 1e-3}
             rows.append(writer.write("probe", config=config, metrics={"tail_deciphered": 0.125}))
         for reader in readers:
-            precision = np.linspace(0.5, last, 413)
+            start = np.arange(0, 413, 103 if reader == "hindsight" else 1)
+            precision = np.linspace(0.5, last, len(start))
             rows.append(
                 writer.write(
-                    "precision", reader=reader, start=np.arange(413), precision=precision,
-                    half_width=np.full(413, 0.004),
+                    "precision", reader=reader, start=start, precision=precision,
+                    half_width=np.full(len(start), 0.004),
                     last=last, last_half_width=0.004, last_by_text=[1.0, 1.0, 0.4, None], last_all_symbols=0.91,
                     last_all_symbols_half_width=0.01, named_rightly=0.9712, symbols_seen=18.0,
                 )
@@ -86,6 +87,15 @@ def test_no_rows_no_section(tmp_path: Path) -> None:
     assert section([]) is None
     assert section(fill(tmp_path / "a.jsonl")) is None  # interrupted before it measured anything
     assert section in SECTIONS
+
+
+def test_hindsight_stands_beside_the_head_where_both_have_a_window(tmp_path: Path) -> None:
+    found = made(fill(tmp_path / "a.jsonl", "head", "hindsight", last=0.998))
+    assert found.tables[0].header[1:3] == ("Ours, joint head", "Ours, joint head, in hindsight")
+    assert list(cells(found.tables[1])) == ["0", "412 (last)"]
+    assert any("In hindsight the same head" in text for text in found.paragraphs)
+    alone = made(fill(tmp_path / "b.jsonl", "head"))
+    assert not any("hindsight" in text for text in alone.paragraphs)
 
 
 def test_ours_stands_beside_the_papers(tmp_path: Path) -> None:

@@ -49,10 +49,12 @@ def section(rows: list[Row]) -> Section | None:
     tables = [_results(newest, precision, keys), _by_start(precision)]
     tables += [_letters(newest, keys)] if keys else []
     tables += [_soft_table(soft)] if soft else []
-    return Section("Recovering substitution ciphers", _paragraphs(newest, probes), drawings, tables)
+    in_hindsight = any(row["reader"] == "hindsight" for row in precision)
+    paragraphs = _paragraphs(newest, probes, in_hindsight)
+    return Section("Recovering substitution ciphers", paragraphs, drawings, tables)
 
 
-def _paragraphs(setup: Row, probes: list[Row]) -> list[str]:
+def _paragraphs(setup: Row, probes: list[Row], in_hindsight: bool) -> list[str]:
     keys = "each text has a key of its own" if setup["fresh_keys"] else "all with the same key"
     paragraphs = [
         f"{setup['sequences']:,} texts of {setup['context']} symbols have their lowercase letters enciphered, {keys}. "
@@ -64,6 +66,11 @@ def _paragraphs(setup: Row, probes: list[Row]) -> list[str]:
         "texts, those without a letter in the window left out, with a 95% confidence interval (normal approximation). "
         "To a lexinvariant model all keys are the same, and these numbers do not depend on which was drawn.",
     ]
+    if in_hindsight:
+        paragraphs.append(
+            "In hindsight the same head names symbols by states that know all of the text up to the end of the window, "
+            "and nothing after it; the paper's probe, like the head as it reads, knows what came before a symbol."
+        )
     for row in probes[-1:]:
         config, metrics = row["config"], row["metrics"]
         paragraphs.append(
@@ -331,7 +338,8 @@ def _results(setup: Row, precision: list[Row], keys: list[Row]) -> Table:
     header = ("Measure", *(f"Ours, {_reader_name(row['reader'])}" for row in precision), "Paper, probe")
     caption = (
         "Recovering the key. ± is half of the 95% confidence interval, in points. FLOP: 6N + 12 layers x width x "
-        "context a token for both, readout and head or probe not counted. The texts are not the paper's."
+        "context a token for both, layers of hindsight counted, readout and head or probe not. The texts are not the "
+        "paper's."
     )
     return Table(caption, header, cells)
 
