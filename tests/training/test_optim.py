@@ -14,7 +14,7 @@ import pytest
 from lexinvariant.config import LexiconConfig, ModelConfig, OptimizerConfig
 from lexinvariant.model import params as model_params
 from lexinvariant.model.params import Params
-from lexinvariant.training.optim import make_optimizer, rate_schedule
+from lexinvariant.training.optim import clip_by_block_rms, make_optimizer, rate_schedule
 
 STEPS = 5
 # Layers' matrices of 128 x 128 and 128 x 160 are factored; norms, the position bias and the table are not.
@@ -28,9 +28,6 @@ MODEL = ModelConfig(
     lexicon=LexiconConfig(kind="permuted"),
     smeared_keys=True,
     readout="seen",
-    decipher_head=True,
-    decipher_hidden=8,
-    hindsight_layers=2,
 )
 
 
@@ -47,7 +44,7 @@ def unstacked(tree: Params) -> dict[str, Any]:
     """The same arrays, every layer's on its own."""
     flat = {}
     for name, value in model_params.flatten_named(tree):
-        if name.startswith(("layers.", "hindsight.")):
+        if name.startswith("layers."):
             flat |= {f"{name}.{layer}": value[layer] for layer in range(len(value))}
         else:
             flat[name] = value
@@ -108,6 +105,19 @@ def test_adafactor_of_stacked_layers_is_optax_adafactor_of_separate_ones(
     )
     apart = walk(reference, unstacked(start), [unstacked(gradient) for gradient in gradients])
     assert_same(walk(make_optimizer(config, STEPS), start, gradients), apart, start)
+
+
+def test_layers_of_hindsight_are_clipped_one_by_one_too() -> None:
+    config = replace(MODEL, width=2, n_heads=1, head_dim=2, smeared_keys=False)
+    config = replace(config, decipher_head=True, hindsight_layers=2)
+    ones = jax.tree.map(
+        lambda spec: jnp.ones(spec.shape), model_params.specs(config), is_leaf=model_params.is_spec
+    )
+    assert ones.hindsight is not None
+    steep = replace(ones.hindsight, up_DF=ones.hindsight.up_DF.at[1].set(50.0))
+    clipped, _ = clip_by_block_rms(1.0).update(replace(ones, hindsight=steep), optax.EmptyState())
+    assert clipped.hindsight is not None
+    np.testing.assert_allclose(clipped.hindsight.up_DF, 1.0, rtol=1e-6)
 
 
 def test_adafactor_factors_the_large_matrices_of_every_layer_and_only_those(start: Params) -> None:
