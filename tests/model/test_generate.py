@@ -111,6 +111,8 @@ def test_samples_follow_the_softmax_at_the_temperature(
     expected_V *= N / expected_V.sum()
     observed_V = np.bincount(symbols, minlength=V)
     assert np.sum((observed_V - expected_V) ** 2 / expected_V) < 20.5  # 0.1% of chi-square with 5 degrees
+    logp_BR = state_after(sharp, PREFIX, jax.random.key(0), batch=N).logp_BR
+    np.testing.assert_allclose(logp_BR, np.tile(next_logp_V, (N, 1)), rtol=1e-4, atol=1e-5)
 
 
 def test_a_cold_model_takes_the_likeliest(sharp: tuple[Params, ModelConfig], next_logp_V: np.ndarray) -> None:

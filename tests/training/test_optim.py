@@ -20,7 +20,7 @@ STEPS = 5
 # Layers' matrices of 128 x 128 and 128 x 160 are factored; norms, the position bias and the table are not.
 MODEL = ModelConfig(
     vocab_size=12,
-    n_layers=2,
+    n_layers=3,
     width=128,
     n_heads=2,
     head_dim=64,

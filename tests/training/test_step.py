@@ -71,10 +71,11 @@ def assert_close(actual: Any, expected: Any, rtol: float = 1e-5) -> None:
         np.testing.assert_allclose(x, y, rtol=rtol, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.parametrize("parts", [2, 4])
 def test_gradient_in_parts_is_the_gradient_of_the_whole(
-    params: Params, batch: DeviceBatch, whole: tuple[Params, BatchSums]
+    params: Params, batch: DeviceBatch, whole: tuple[Params, BatchSums], parts: int
 ) -> None:
-    grads, sums = compiled_gradient(params, replace(CONFIG, accumulate=4), batch, jnp.int32(3))
+    grads, sums = compiled_gradient(params, replace(CONFIG, accumulate=parts), batch, jnp.int32(3))
     assert_close(grads, whole[0])
     np.testing.assert_allclose(jax.tree.leaves(sums), jax.tree.leaves(whole[1]), rtol=1e-5)
 
