@@ -15,7 +15,8 @@ class Prepare:
     """Turn text into token shards that training reads.
 
     Sources: text files, folders, JSON Lines (.jsonl, also .gz .xz .zst), Parquet, `stdlib`, `hub:NAME` (ready names:
-    pile, wiki40b, github). Options of a source follow a question mark: `prose.jsonl.xz?source=wiki:`.
+    pile, wiki40b, github), `records:N` (N documents of made-up records, which teach to reason about symbols). Options
+    of a source follow a question mark: `prose.jsonl.xz?source=wiki:`.
 
     examples:
       lexinvariant data prepare stdlib data/stdlib

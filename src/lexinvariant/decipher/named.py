@@ -82,7 +82,4 @@ def named(
         n_S[:, None] > 0, total_SV / np.maximum(n_S, 1)[:, None], -np.log(model.config.vocab_size)
     )
     code_C = [ord(character) for character in characters]
-    mean_SV = np.where(
-        n_S[:, None] > 0, total_SV / np.maximum(n_S, 1)[:, None], -np.log(model.config.vocab_size)
-    )
     return mean_SV[:, code_C]

@@ -8,6 +8,7 @@
     stdlib                   the Python standard library: its source and pydoc's topics
     stdlib:code              its source alone
     stdlib:prose             pydoc's topics and all docstrings
+    records:N                N documents of made-up records, in symbols that mean nothing
 
 Options are joined by `&`, for example `prose.jsonl.xz?source=wiki:&limit=1000`:
 
@@ -41,6 +42,7 @@ from lexinvariant.text.formats import (
     source_of,
 )
 from lexinvariant.text.letters import FOLDS
+from lexinvariant.text.records import read_records
 from lexinvariant.text.vocab import nearest_file
 
 __all__ = ["Document", "Meter", "SourceSpec", "read_documents", "size_on_disk"]
@@ -115,7 +117,7 @@ def size_on_disk(spec: str) -> int | None:
 
 
 def _is_virtual(place: str) -> bool:
-    return place in _STDLIB or place.startswith("hub:")
+    return place in _STDLIB or place.startswith(("hub:", "records:"))
 
 
 def _only(documents: Iterator[Document], prefix: str, spec: str) -> Iterator[Document]:
@@ -139,6 +141,8 @@ def _read_place(spec: SourceSpec, errors: str, meter: Meter) -> Iterator[Documen
         raise UserError(f"there is no source {spec.place!r}: choose stdlib, stdlib:code or stdlib:prose")
     if spec.place.startswith("hub:"):
         return _read_hub(spec)
+    if spec.place.startswith("records:"):
+        return read_records(_count_of(spec.place))
     path = Path(spec.place).expanduser()
     if path.is_dir():
         return _read_folder(path, spec.field, errors, meter)
@@ -148,6 +152,13 @@ def _read_place(spec: SourceSpec, errors: str, meter: Meter) -> Iterator[Documen
     raise UserError(
         f"there is no source at {path}{f': did you mean {names[0]}?' if names else nearest_file(path)}"
     )
+
+
+def _count_of(place: str) -> int:
+    count = place.removeprefix("records:")
+    if not (count.isdecimal() and int(count) > 0):
+        raise UserError(f"the source {place!r} does not say how many: write records:N, such as records:16000")
+    return int(count)
 
 
 def _read_stdlib(part: str) -> Iterator[Document]:
