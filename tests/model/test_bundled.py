@@ -2,14 +2,24 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
 import lexinvariant
 from lexinvariant.config import TrainConfig, from_dict
+from lexinvariant.experiments.symbol_tasks import (
+    LookUp,
+    Permutation,
+    alphabet_of,
+    answer,
+    make_examples,
+)
+from lexinvariant.model.greedy import greedy_tokens
 from lexinvariant.model.reading import readings
 from lexinvariant.model.readout import decipher_logits
+from lexinvariant.model.transformer import hindsight
 from lexinvariant.model.weights import WEIGHTS, read_description
 from lexinvariant.presets import preset
 
@@ -43,15 +53,32 @@ def model() -> lexinvariant.Model:
     return lexinvariant.load()
 
 
-def test_the_head_names_the_symbols_of_english_once_it_has_read_a_while(model: lexinvariant.Model) -> None:
+@pytest.mark.parametrize("kind", ["permuted", "gaussian"])
+def test_it_deciphers_english_under_either_lexicon(
+    model: lexinvariant.Model, kind: Literal["permuted", "gaussian"]
+) -> None:
+    config = replace(model.config, lexicon=replace(model.config.lexicon, kind=kind))
     tok_ST = model.vocab.encode(TEXT[:384])[None].astype(np.int32)
-    _, reading = next(readings(model.params, model.config, tok_ST, np.array([7])))
-    named_T = np.asarray(decipher_logits(model.params, reading.h_BTD))[0].argmax(axis=1)
-    right_T = named_T == tok_ST[0]
-    assert right_T[:10].mean() < 0.5 < 0.9 < right_T[-100:].mean()
+    _, reading = next(readings(model.params, config, tok_ST, np.array([7])))
+    read_BT = np.ones(tok_ST.shape, np.bool_)
+    at_once, later = (
+        np.asarray(decipher_logits(model.params, h_BTD))[0].argmax(axis=1) == tok_ST[0]
+        for h_BTD in (reading.h_BTD, hindsight(model.params, config, reading.h_BTD, read_BT))
+    )
+    assert at_once[:10].mean() < 0.5 < 0.9 < at_once[-100:].mean()
+    assert later.mean() > 0.95, "in hindsight the first symbols are known too"
     # Reading on, it predicts English far better than at first, and better than any count of letters could.
     nats_T = -np.asarray(reading.logp_BT)[0]
     assert nats_T[-100:].mean() < 1.6 < nats_T[:50].mean()
+
+
+def test_it_reasons_about_symbols_that_mean_nothing(model: lexinvariant.Model) -> None:
+    tasks = [make_examples(task, alphabet_of(model.vocab), 16, seed=0) for task in (LookUp(), Permutation())]
+    prompt_ST = np.concatenate([examples.prompt_ST for examples in tasks])
+    longest = max(examples.answer_SN.shape[1] for examples in tasks)
+    written_SN = greedy_tokens(model.params, model.config, list(prompt_ST), longest)
+    for examples, written in zip(tasks, np.split(written_SN, 2), strict=True):
+        assert answer(examples, lambda _, n, written=written: written[:, :n]).accuracy >= 0.8
 
 
 def test_a_renamed_text_has_the_same_probability(model: lexinvariant.Model) -> None:

@@ -184,3 +184,14 @@ def test_report_and_theory_do_not_import_jax() -> None:
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any(name.split(".")[0] == "jax" for name in names), file
+
+
+def test_a_legend_of_many_long_names_stays_inside_the_figure() -> None:
+    figure = Figure(figsize=(8, 4.6), layout="constrained")
+    axes = figure.subplots()
+    for index in range(6):
+        axes.plot([0, 1], [index, 0], label=f"run {index}: with a long name", **series_style(index, "light"))
+    shared_legend(figure)
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.width

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lexinvariant.decipher.alphabet import Alphabet, split_symbols
-from lexinvariant.decipher.solve import Reading, Solver
 from lexinvariant.model import api
 from lexinvariant.model.weights import BUNDLED
+
+if TYPE_CHECKING:
+    from lexinvariant.decipher.solve import Reading
 
 
 class Model(api.Model):
@@ -30,6 +33,8 @@ class Model(api.Model):
         """The best reading of a ciphertext; `cribs` maps cipher symbols to what they are known to stand for, and
         `crib_text` is the known beginning of the plaintext.
         """
+        from lexinvariant.decipher.solve import Solver  # who only scores need not wait for it
+
         symbols = split_symbols(text) if isinstance(text, str) else text
         return Solver(self).read(
             [symbols], cribs=cribs, crib_text=crib_text, alphabet=alphabet, unspaced=unspaced, top=top

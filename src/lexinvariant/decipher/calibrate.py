@@ -33,7 +33,7 @@ TRUST: dict[Evidence, Trust] = {
     "ngram": Trust(0.8, 0.800, -0.743),
     "judged": Trust(0.8, 0.508, -0.277),
     "judged unspaced": Trust(0.8, 0.570, -1.783),
-    "ascii": Trust(0.6, 0.703, -2.140),
+    "ascii": Trust(0.6, 0.726, -2.018),
 }
 READER_SHARE = 0.75
 """The reader's part in a judged cost; the n-gram has the rest."""

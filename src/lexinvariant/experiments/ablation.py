@@ -83,11 +83,11 @@ VARIANTS = {
     "no deciphering head": Variant(
         "no second loss that teaches to decipher", lambda c: {"model.decipher_head": False}
     ),
-    "hindsight": Variant(
-        "a layer more, with which the head sees all of the text", lambda c: {"model.hindsight_layers": 1}
+    "no hindsight": Variant(
+        "a layer less: the head knows only what came before", lambda c: {"model.hindsight_layers": 0}
     ),
-    "both lexicons": Variant(
-        "fresh Gaussians for a fifth of the sequences", lambda c: {"model.lexicon.gaussian_share": 0.2}
+    "one lexicon": Variant(
+        "permuted tables alone, never fresh Gaussians", lambda c: {"model.lexicon.gaussian_share": 0.0}
     ),
     "no recall": Variant(
         "symbols scored by their drawn rows alone, not by their occurrences",
