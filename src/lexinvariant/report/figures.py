@@ -115,8 +115,8 @@ def label(axes: Axes, title: str, x: str, y: str) -> None:
 def shared_legend(figure: Figure) -> None:
     """One legend below all panels, for series that all of them have, in as many columns as the figure has room for."""
     handles, names = figure.axes[0].get_legend_handles_labels()
-    inches_of_a_column = 0.6 + 0.075 * max(map(len, names), default=0)  # a line's sample, and letters of 9 points
-    fitting = max(1, int(figure.get_figwidth() / inches_of_a_column))
+    inches = 0.6 + 0.075 * max(map(len, names), default=0)  # of a column: a line, and letters of 9 points
+    fitting = max(1, int(figure.get_figwidth() / inches))
     figure.legend(handles, names, loc="outside lower center", ncols=min(fitting, len(names)))
 
 
