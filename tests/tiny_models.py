@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,8 +35,10 @@ def random_model(vocab: Vocab, kind: str, readout: str, *, context: int) -> Mode
     return Model(config, random_params(config), vocab)
 
 
-def save_random_model(folder: Path, vocab: Vocab, kind: str, readout: str, *, context: int) -> str:
+def save_random_model(
+    folder: Path, vocab: Vocab, kind: str, readout: str, *, context: int, notes: dict[str, Any] | None = None
+) -> str:
     """The same on disk, and where: what experiments take for their --model."""
     model = random_model(vocab, kind, readout, context=context)
-    save_model(folder, model.config, model.params, vocab)
+    save_model(folder, model.config, model.params, vocab, notes=notes)
     return str(folder)

@@ -13,6 +13,7 @@ import pytest
 
 from lexinvariant.cli.main import main
 from lexinvariant.model.api import load
+from lexinvariant.model.weights import read_description
 from lexinvariant.presets import PRESETS
 from lexinvariant.training.checkpoint import read_notes
 
@@ -101,6 +102,7 @@ def test_own_tokenizer_from_text_to_scores(tmp_path: Path, capsys: pytest.Captur
     assert main([*command, "--model.vocab-size", "300"]) == 0
     capsys.readouterr()
 
+    assert list(read_description(run / "model")["notes"]["tokens_by_tag"]) == ["file"]
     sentence = "the cat sat on the mat"
     assert main(["score", str(run / "model"), sentence, "--json"]) == 0
     row = json.loads(capsys.readouterr().out)

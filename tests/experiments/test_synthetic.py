@@ -27,8 +27,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (root / "text.txt").write_text("aaaa bb c -> d\n" * 400)
     prepare([str(root / "text.txt")], root / "data", valid_fraction=0, test_fraction=0, progress=False)
     models = {"ours": ("permuted", "seen"), "standard": ("learned", "full")}
+    notes = {"tokens_by_tag": {"wiki": 300, "records": 100}}
     places = {
-        name: save_random_model(root / name, CharVocab(), *kind, context=CONTEXT)
+        name: save_random_model(root / name, CharVocab(), *kind, context=CONTEXT, notes=notes)
         for name, kind in models.items()
     }
     return places | {"data": str(root / "data")}
@@ -67,6 +68,7 @@ def test_every_model_task_and_way_of_drawing_has_a_row(measured: tuple[Options, 
         assert len(row["by_position"]) == row["setting"].get("answer", 1)
         assert row["accuracy"] == pytest.approx(np.mean(row["by_position"]))
         assert row["model_hash"] and row["data_hash"]
+        assert row["records_share"] == 0.25
         assert row["shown"][0]["prompt"].endswith("->")
     assert {r["symbols"] for r in rows if r["drawn"] == "frequency"} == {4}
     assert {r["symbols"] for r in rows if r["drawn"] == "even"} == {92}

@@ -48,6 +48,12 @@ def test_they_were_trained_as_their_presets_say(name: str) -> None:
     assert notes["step"] == says.steps
 
 
+def test_it_is_noted_that_it_has_read_records() -> None:
+    tokens_by_tag = read_description(WEIGHTS / "char-small")["notes"]["tokens_by_tag"]
+    assert set(tokens_by_tag) >= {"wiki", "book", "java", "records"}
+    assert 0.03 < tokens_by_tag["records"] / sum(tokens_by_tag.values()) < 0.04
+
+
 @pytest.fixture(scope="module")
 def model() -> lexinvariant.Model:
     return lexinvariant.load()

@@ -23,9 +23,12 @@ def answers(share: float, n: int = 1000) -> dict[str, Any]:
     return {"accuracy": share, "low": low, "high": high, "examples": n}
 
 
-def write_tasks(folder: Path, *, baseline: bool, sweep: bool, characters: bool = True) -> None:
+def write_tasks(
+    folder: Path, *, baseline: bool, sweep: bool, characters: bool = True, records_share: float = 0.0
+) -> None:
     vocab = "char128" if characters else "tokenizer-1234"
     about = {"label": "mixed", "group": f"mixed, {vocab}", "vocab": vocab, "characters": characters}
+    about |= {"records_share": records_share}
     settings = {"LookUp": {"pairs": 3}, "Permutation": {"demonstrations": 1, "length": 3, "answer": 2}}
     with RowWriter(folder / "synthetic.jsonl", WHERE) as rows:
         for lexinvariant in (True, False) if baseline else (True,):
@@ -131,3 +134,12 @@ def test_the_figures_can_be_drawn(tmp_path: Path, baseline: bool) -> None:
 
 def test_without_rows_there_is_no_section() -> None:
     assert synthetic.section([]) is None
+
+
+@pytest.mark.parametrize("share", [0.0, 0.037])
+def test_it_is_said_when_records_have_taught_the_tasks(tmp_path: Path, share: float) -> None:
+    write_tasks(tmp_path, baseline=False, sweep=False, records_share=share)
+    section = synthetic.section(read_rows(tmp_path))
+    assert section is not None
+    told = [text for text in section.paragraphs if "records" in text]
+    assert [("3.7% for ours" in text) for text in told] == ([True] if share else [])

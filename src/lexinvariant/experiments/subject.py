@@ -41,6 +41,8 @@ class Subject:
     hash: str
     trained_on: str | None
     """Fingerprint of the data it was trained on, where its exporter noted it."""
+    records_share: float = 0.0
+    """The share of made-up records in that data, as far as it is noted."""
 
     @property
     def knows_characters(self) -> bool:
@@ -61,7 +63,10 @@ def open_subject(place: str) -> Subject:
     folder = find_model(place)
     description = read_description(folder)
     name = folder.resolve().parent.name if folder.name == "model" else folder.resolve().name
-    return Subject(name, load(place), hash_files([folder]), description["notes"].get("data"))
+    notes = description["notes"]
+    tokens_by_tag = notes.get("tokens_by_tag", {})
+    records_share = tokens_by_tag.get("records", 0) / max(1, sum(tokens_by_tag.values()))
+    return Subject(name, load(place), hash_files([folder]), notes.get("data"), records_share)
 
 
 def open_pair(model: str, baseline: str) -> tuple[Subject, Subject]:

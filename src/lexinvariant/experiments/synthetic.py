@@ -240,6 +240,7 @@ def measure(
         "vocab": vocab.name,
         "vocab_size": config.vocab_size,
         "characters": subject.knows_characters,
+        "records_share": subject.records_share,
         **values,
         "shown": shown,
     }

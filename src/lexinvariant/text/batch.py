@@ -45,6 +45,9 @@ class Data(Protocol):
     @property
     def fingerprint(self) -> str: ...
 
+    @property
+    def tokens_by_tag(self) -> dict[str, int]: ...
+
     def split(self, name: str, length: int, packed: bool = False) -> Split: ...
 
 

@@ -49,6 +49,11 @@ class Corpus:
     def fingerprint(self) -> str:
         return self.manifest.fingerprint
 
+    @property
+    def tokens_by_tag(self) -> dict[str, int]:
+        """What the text is made of: its sources by the first part of their names."""
+        return self.manifest.tokens_by_tag
+
     @cached_property
     def vocab(self) -> Vocab:
         return load_vocab(self.folder)

@@ -36,6 +36,7 @@ class MarkovLanguage:
     def __init__(self) -> None:
         self.vocab = LetterVocab(_SYMBOLS)
         self.vocab_size = _SYMBOLS
+        self.tokens_by_tag: dict[str, int] = {}  # it has no end, so there is nothing to count
         counts = _transition_counts()
         self.transition = counts / _GRAIN
         self.fingerprint = hashlib.sha256(counts.astype("<i8").tobytes()).hexdigest()

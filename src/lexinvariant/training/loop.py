@@ -52,7 +52,11 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
     _check_vocabulary(config, data)
     train_pieces = data.split("train", config.model.context, packed=config.data.packed)
     valid_pieces = data.split("valid", config.model.context, packed=config.data.packed)
-    notes = {"config": json.loads(configs.to_json(config)), "data": data.fingerprint}
+    notes = {
+        "config": json.loads(configs.to_json(config)),
+        "data": data.fingerprint,
+        "tokens_by_tag": data.tokens_by_tag,
+    }
 
     machinery = build(config)
     folder.mkdir(parents=True, exist_ok=True)
