@@ -42,3 +42,5 @@ def test_all_records_of_a_table_repeat_their_fields_in_one_order(seed: int) -> N
 def test_a_number_is_asked_for(place: str) -> None:
     with pytest.raises(UserError, match="such as records:16000"):
         list(read_documents(place))
+    with pytest.raises(UserError, match="did you mean records:N"):
+        list(read_documents("records"))

@@ -148,7 +148,7 @@ def _read_place(spec: SourceSpec, errors: str, meter: Meter) -> Iterator[Documen
         return _read_folder(path, spec.field, errors, meter)
     if path.is_file():
         return _read_file(path, f"file:{path.name}", spec.field, errors, meter)
-    names = difflib.get_close_matches(spec.place, _STDLIB, n=1, cutoff=0.8)
+    names = difflib.get_close_matches(spec.place, [*_STDLIB, "records:N"], n=1, cutoff=0.8)
     raise UserError(
         f"there is no source at {path}{f': did you mean {names[0]}?' if names else nearest_file(path)}"
     )
