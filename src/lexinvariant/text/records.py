@@ -3,7 +3,7 @@
 A document is a row of tables. Those of one kind pair a key with its value, which stays the same whenever the key comes
 back; those of the other repeat some fields of a record at its end, in an order that stays the same:
 
-    x=4;k=9;x=4;m=7;            ab-c:cab|xy-k:kxy|
+    x=4;k=9;m=7;x=4;            ab-c:cab|xy-k:kxy|
 
 Symbols, separators, widths and orders are drawn anew for each table. Nothing is known beforehand but that text may be
 regular, so a model that has read records among other text tries that before it takes a text for English.
