@@ -71,6 +71,12 @@ def test_rows_of_every_solver_on_the_same_texts_and_their_report(tmp_path: Path)
     saved = [save(drawing, tmp_path / "figures") for drawing in told.drawings]
     assert [s.png.name for s in saved] == ["decipher-errors.png", "decipher-reliability.png"]
 
+    later = [row | {"setting": "ascii", "run": row["run"] + ", later"} for row in (ours, sure)]
+    both = section([*rows, *later])
+    assert both is not None
+    assert len(both.drawings) == 2, "a later run of one setting replaces nothing of another"
+    assert (len(told.tables), len(both.tables)) == (1, 2)
+
 
 def test_an_unknown_peer_and_no_rows() -> None:
     with pytest.raises(UserError, match="no solver called 'nobody'"):

@@ -142,4 +142,4 @@ def test_it_is_said_when_records_have_taught_the_tasks(tmp_path: Path, share: fl
     section = synthetic.section(read_rows(tmp_path))
     assert section is not None
     told = [text for text in section.paragraphs if "records" in text]
-    assert [("3.7% for ours" in text) for text in told] == ([True] if share else [])
+    assert [("3.7% for mixed, char128" in text) for text in told] == ([True] if share else [])

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from matplotlib.figure import Figure
 
-from lexinvariant.experiments.rows import Row, latest
+from lexinvariant.experiments.rows import Row, latest, latest_of_each
 from lexinvariant.report.figures import GREY, Drawing, Theme, label, series_style, shared_legend
 from lexinvariant.report.section import Section, Table
 
@@ -19,20 +19,20 @@ FLOOR = 1e-4
 
 
 def section(rows: list[Row]) -> Section | None:
-    measured = latest(rows, "decipher", "solver")
+    measured = latest_of_each(rows, "decipher", "solver", "setting")
     if not measured:
         return None
-    sure = latest(rows, "decipher", "reliability")
+    sure = latest_of_each(rows, "decipher", "reliability", "setting")
     drawings = [_errors(measured)] if any(row["setting"] != "ascii" for row in measured) else []
     if sure:
         drawings.append(_reliability(sure))
     return Section(
         "Substitution ciphers: our solver beside others",
         [
-            "Every solver was given the same ciphertexts, enciphered held-out English, in one run. A text of length N "
-            "has N characters: lower-case letters and single spaces where spaces are kept (only letters are "
-            "enciphered, and only they count), letters alone where there are no spaces, and any printable characters "
-            "where all of ASCII is permuted, the space too, which no other solver here can read.",
+            "In each setting every solver was given the same ciphertexts, enciphered held-out English, in one run. A "
+            "text of length N has N characters: lower-case letters and single spaces where spaces are kept (only "
+            "letters are enciphered, and only they count), letters alone where there are no spaces, and any printable "
+            "characters where all of ASCII is permuted, the space too, which no other solver here can read.",
             *([_certain(sure)] if sure else []),
             *(_batch_line(row) for row in latest(rows, "decipher", "batch")),
             *(_fresh_line(row) for row in latest(rows, "decipher", "fresh")),

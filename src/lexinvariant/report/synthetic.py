@@ -98,7 +98,7 @@ def _setting(row: Row) -> str:
 def _paragraphs(tasks: list[Row]) -> list[str]:
     settings = sorted({f"{row['task']}: {_setting(row)}" for row in tasks})
     symbols = sorted({f"{row['symbols']:,} of {row['vocab']}" for row in tasks})
-    taught = {row["name"]: row["records_share"] for row in tasks if row.get("records_share", 0) > 0}
+    taught = {row["group"]: row["records_share"] for row in tasks if row.get("records_share", 0) > 0}
     paragraphs = [
         "In LookUp a table of arrows is given (A->2, C->4, G->5, one a line) and then a key again (C->), and its value "
         "should follow. In Permutation sequences are rewritten in one and the same way (A 2 C->C A), and one more is "
@@ -117,7 +117,7 @@ def _paragraphs(tasks: list[Row]) -> list[str]:
         f"{' or '.join(str(n) for n in sorted({row['draws'] for row in tasks}))}.",
     ]
     if taught:
-        shares = ", ".join(f"{share:.1%} for {name}" for name, share in taught.items())
+        shares = "; ".join(f"{share:.1%} for {group}" for group, share in taught.items())
         paragraphs.append(
             f"Made-up records were part of the text that some models were trained on ({shares}). They teach the form "
             "of both tasks, so that these models' accuracies do not tell what a model of text picks up by itself, as "
