@@ -22,6 +22,7 @@ FLOORS = (
     {"model"},
     {"training", "presets"},
     {"decipher"},
+    {"api"},
     {"experiments"},
     {"report", "bench"},
     {"web"},

@@ -10,7 +10,7 @@ import pytest
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.presets import PRESETS, as_standard, preset
-from lexinvariant.training.start import build
+from lexinvariant.training.setup import build
 from lexinvariant.training.step import DeviceBatch
 
 
@@ -18,19 +18,19 @@ from lexinvariant.training.step import DeviceBatch
 @jax.numpy_dtype_promotion("standard")  # optax is not strict
 def test_a_training_step_of_every_preset_traces_to_the_state_it_started_from(name: str) -> None:
     config = preset(name)
-    machinery = build(config)
+    setup = build(config)
     shape = (config.batch_size, config.model.context)
     batch = DeviceBatch(
         jax.ShapeDtypeStruct(shape, jnp.int32),
         jax.ShapeDtypeStruct(shape, jnp.bool_),
         jax.ShapeDtypeStruct(shape[:1], jnp.int32),
     )
-    state, metrics = jax.eval_shape(machinery.train_step, machinery.abstract_state, batch)
+    state, metrics = jax.eval_shape(setup.train_step, setup.abstract_state, batch)
 
     def description(tree: Any) -> Any:
         return jax.tree.map(lambda x: (x.shape, x.dtype), tree)
 
-    assert description(state) == description(machinery.abstract_state)
+    assert description(state) == description(setup.abstract_state)
     assert {"loss", "tail_loss", "gradient_norm", "rate"} <= metrics.keys()
     assert {(metric.shape, metric.dtype) for metric in metrics.values()} == {((), jnp.dtype("float32"))}
 

@@ -15,12 +15,12 @@ def test_every_public_name_resolves(name: str) -> None:
 
 
 def test_public_things_are_what_their_names_say() -> None:
-    from lexinvariant.decipher.api import Model
-    from lexinvariant.model import api
+    from lexinvariant.api import Model
+    from lexinvariant.model.weights import Weights
     from lexinvariant.training.loop import train
 
     assert lexinvariant.Model is Model
-    assert issubclass(Model, api.Model)
+    assert issubclass(Model, Weights)
     assert lexinvariant.train is train
     assert issubclass(lexinvariant.UserError, Exception)
 

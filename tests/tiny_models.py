@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lexinvariant.api import Model
 from lexinvariant.config import LexiconConfig, ModelConfig
-from lexinvariant.model.api import Model
 from lexinvariant.model.params import Params, is_spec, specs
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import Vocab

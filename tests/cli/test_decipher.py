@@ -11,7 +11,7 @@ from rich.console import Console
 
 from lexinvariant.cli import decipher
 from lexinvariant.cli.main import main
-from lexinvariant.decipher.solve import Reading
+from lexinvariant.decipher.solve import Decipherment
 
 # "When the old keeper ..." with every letter moved three places on.
 CIPHER = (
@@ -67,7 +67,7 @@ def test_numbers_parted_by_spaces_from_a_file(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_terminal_shows_confidence_in_colours() -> None:
-    reading = Reading("Tea x", {"a": "t", "b": "e", "c": "a"}, {"a": 0.95, "b": 0.7, "c": 0.2}, [], 0.5)
+    reading = Decipherment("Tea x", {"a": "t", "b": "e", "c": "a"}, {"a": 0.95, "b": 0.7, "c": 0.2}, [], 0.5)
     console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=80)
     decipher.show(reading, "Abc x", console)
     shown = console.file.getvalue()  # type: ignore[attr-defined]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from lexinvariant.api import load
 from lexinvariant.cli.main import main
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.model import params as model_params
-from lexinvariant.model.api import load
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lexinvariant.api import load
 from lexinvariant.cli.main import main
-from lexinvariant.model.api import load
 from lexinvariant.model.weights import read_description
 from lexinvariant.presets import PRESETS
 from lexinvariant.training.checkpoint import read_notes

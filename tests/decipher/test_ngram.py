@@ -45,7 +45,7 @@ def test_counts_do_not_depend_on_how_the_text_is_cut(monkeypatch: pytest.MonkeyP
 
 
 def test_a_saved_table_is_read_back_and_has_the_same_bytes_each_time(tmp_path: Path, table: NGram) -> None:
-    parts = ngram.layers(ngram.count([TEXT], ALPHABET, 3), len(ALPHABET))
+    parts = ngram.backoff_levels(ngram.count([TEXT], ALPHABET, 3), len(ALPHABET))
     for name in ("one.xz", "two.xz"):
         ngram.save(tmp_path / name, ALPHABET, parts)
     assert (tmp_path / "one.xz").read_bytes() == (tmp_path / "two.xz").read_bytes()

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from lexinvariant.api import Model
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.decipher.probe import (
     Probe,
     ProbeConfig,
     ProbeParams,
-    head_reader,
+    head_namer,
     load_probe,
     probe_logits,
     train_probe,
 )
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
-from lexinvariant.model.api import Model
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.text import MarkovLanguage
 from lexinvariant.text.batch import Batch
@@ -155,7 +155,7 @@ def test_the_head_serves_in_its_place() -> None:
     config = replace(MODEL, decipher_head=True, decipher_hidden=8)
     model = Model(config, model_params.init(config, 0), MarkovLanguage().vocab)
     h_BTD = jnp.linspace(-1, 1, 2 * 3 * D).reshape(2, 3, D)
-    logits_BTV = head_reader(model).logits(h_BTD)
+    logits_BTV = head_namer(model).logits(h_BTD)
     assert logits_BTV.shape == (2, 3, V)
     np.testing.assert_allclose(logits_BTV, decipher_logits(model.params, h_BTD), rtol=1e-5, atol=1e-6)
 
@@ -165,7 +165,7 @@ def test_without_a_head_it_says_so() -> None:
     with pytest.raises(
         UserError, match=r"mine has no deciphering head: read it with a probe \(--reader probe\)"
     ):
-        head_reader(model, "mine")
+        head_namer(model, "mine")
 
 
 def test_a_probe_of_another_model_is_refused(probe: tuple[Probe, Path]) -> None:

@@ -11,17 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lexinvariant.api import Model
 from lexinvariant.config import LexiconConfig
 from lexinvariant.decipher import alphabet, calibrate, solve
-from lexinvariant.decipher.api import Model
 from lexinvariant.decipher.cipher import PRINTABLE, random_cipher
 from lexinvariant.decipher.judge import WORTH_ASKING, judged
-from lexinvariant.decipher.named import named, windows
-from lexinvariant.decipher.probe import hindsight_reader
-from lexinvariant.decipher.reader import Reader
+from lexinvariant.decipher.judge_lm import JudgeLM
+from lexinvariant.decipher.probe import hindsight_namer
 from lexinvariant.decipher.samples import draw_samples, plain_documents
 from lexinvariant.decipher.search import Task
-from lexinvariant.decipher.solve import Reading, Solver
+from lexinvariant.decipher.solve import Decipherment, Solver
+from lexinvariant.decipher.symbol_posterior import named, windows
 from lexinvariant.errors import UserError
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
@@ -63,11 +63,11 @@ def solver() -> Solver:
 
 
 @pytest.fixture(scope="module")
-def reading(solver: Solver) -> Reading:
+def reading(solver: Solver) -> Decipherment:
     return solver.read([written(PLAIN, 1)])[0]
 
 
-def test_a_text_is_read_whatever_its_key(solver: Solver, reading: Reading) -> None:
+def test_a_text_is_read_whatever_its_key(solver: Solver, reading: Decipherment) -> None:
     assert reading.plaintext == PLAIN
     texts = [PLAIN, written(PLAIN, 2), written(PLAIN, 3)]
     batch = solver.read(texts)
@@ -89,7 +89,7 @@ def test_many_texts_are_dealt_out_to_processes(solver: Solver, monkeypatch: pyte
     assert batch[2].to_json() | {"seconds": 0} == alone.to_json() | {"seconds": 0}
 
 
-def test_emoji_numbers_and_tokens_are_read_as_letters_are(solver: Solver, reading: Reading) -> None:
+def test_emoji_numbers_and_tokens_are_read_as_letters_are(solver: Solver, reading: Decipherment) -> None:
     letters = "".join(c for c in PLAIN.lower() if c in alphabet.LOWER + " ")
     drawn = dict(zip(alphabet.LOWER, EMOJI, strict=True)) | {" ": " "}
     read = solver.read(["".join(drawn[c] for c in letters)])[0]
@@ -107,7 +107,7 @@ def test_a_space_among_the_glyphs_is_found(solver: Solver) -> None:
     assert read.plaintext == letters
 
 
-def test_what_a_reading_tells(reading: Reading) -> None:
+def test_what_a_reading_tells(reading: Decipherment) -> None:
     assert (
         set(reading.key) == set(reading.confidence) == {c.lower() for c in written(PLAIN, 1) if c.isalpha()}
     )
@@ -128,7 +128,7 @@ def test_top_is_how_many_others_there_are(solver: Solver) -> None:
     assert [len(solver.read(["xyzzy"], top=top)[0].alternatives) for top in (0, 2)] == [0, 2]
 
 
-def test_cribs_are_kept_even_when_they_are_wrong(solver: Solver, reading: Reading) -> None:
+def test_cribs_are_kept_even_when_they_are_wrong(solver: Solver, reading: Decipherment) -> None:
     cipher = written(PLAIN, 1)
     symbol = next(s for s, plain in reading.key.items() if plain == "e")
     read = solver.read([cipher], cribs={symbol.upper(): "Q"})[0]
@@ -249,7 +249,7 @@ def test_a_model_with_hindsight_reads_a_text_once() -> None:
     key_B = keys_for_rows(key_at(0, Stream.EVAL, 0), jnp.zeros(1, jnp.int32))
     read = jax.jit(forward, static_argnums=1)
     reading = read(model.params, model.config, jnp.asarray(symbol_T)[None], key_B)
-    logp_TV = jax.nn.log_softmax(hindsight_reader(model).logits(reading.h_BTD)[0], axis=1)
+    logp_TV = jax.nn.log_softmax(hindsight_namer(model).logits(reading.h_BTD)[0], axis=1)
     expected_SV = [logp_TV[symbol_T == symbol].mean(axis=0) for symbol in range(4)]
     ours_SC = named(model, symbol_T, 4, "".join(map(chr, range(128))))
     np.testing.assert_allclose(ours_SC, expected_SV, rtol=1e-4, atol=1e-5)
@@ -258,7 +258,7 @@ def test_a_model_with_hindsight_reads_a_text_once() -> None:
 def test_the_judge_overrules_the_n_gram() -> None:
     """A judge that knows the truth finds it in the neighbourhood, though the n-gram prefers another key."""
 
-    class Knowing(Reader):
+    class Knowing(JudgeLM):
         def __init__(self) -> None:
             pass
 
@@ -279,7 +279,7 @@ def test_the_judge_overrules_the_n_gram() -> None:
 
 
 def test_the_judge_is_not_asked_about_what_the_n_gram_rules_out() -> None:
-    class Listening(Reader):
+    class Listening(JudgeLM):
         def __init__(self) -> None:
             self.heard: list[str] = []
 

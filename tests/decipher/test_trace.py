@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lexinvariant.api import Model
 from lexinvariant.config import LexiconConfig
 from lexinvariant.decipher import trace as tracing
 from lexinvariant.decipher.trace import KEPT, Trace, balanced, moments, remembered, trace, with_cribs
 from lexinvariant.errors import UserError
-from lexinvariant.model.api import Model
 from lexinvariant.text import CharVocab
 from tests.tiny_models import TINY, random_params
 

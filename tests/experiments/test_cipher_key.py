@@ -14,13 +14,13 @@ from lexinvariant.cli import experiment as command
 from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig, to_json
 from lexinvariant.decipher.cipher import encipher, random_cipher, random_keys
 from lexinvariant.decipher.key import NONE, majority, number_symbols
-from lexinvariant.decipher.probe import hindsight_reader
+from lexinvariant.decipher.probe import hindsight_namer
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.cipher_key import Options, run, training_flop
+from lexinvariant.experiments.evaluated_model import held_out, open_model
 from lexinvariant.experiments.rows import Row, read_rows
-from lexinvariant.experiments.subject import held_out, open_subject
 from lexinvariant.model import params as model_params
-from lexinvariant.model.reading import readings
+from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab, LetterVocab, prepare
@@ -95,7 +95,7 @@ def always_e(place: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Row]
 
 def test_precision_of_a_reader_that_always_says_e(place: Path, always_e: list[Row]) -> None:
     """Right is one of the letters in the window where there is an e, and none where there is none."""
-    tok_ST = held_out(open_subject(str(place / "e")), str(place / "data"), "test", 11).tok_ST
+    tok_ST = held_out(open_model(str(place / "e")), str(place / "data"), "test", 11).tok_ST
     assert tok_ST.shape == (11, T)
     expected = []
     for w in range(T - WINDOW + 1):
@@ -175,14 +175,14 @@ def test_the_batch_size_does_not_matter(place: Path, tmp_path: Path, random_rows
 def test_to_a_lexinvariant_model_all_keys_are_the_same(
     place: Path, tmp_path: Path, random_rows: list[Row]
 ) -> None:
-    subject = open_subject(str(place / "random"))
-    text = held_out(subject, str(place / "data"), "test", 4)
+    evaluated = open_model(str(place / "random"))
+    text = held_out(evaluated, str(place / "data"), "test", 4)
     names = []
     for number in (0, 1):
         cipher_ST = encipher(random_keys(0, np.array([number]), LETTERS, V), text.tok_ST)
-        batches = readings(subject.model.params, CONFIG, cipher_ST, text.piece_S, batch_size=4)
+        batches = forward_batches(evaluated.model.params, CONFIG, cipher_ST, text.piece_S, batch_size=4)
         [(_, reading)] = list(batches)
-        names.append(np.asarray(decipher_logits(subject.model.params, reading.h_BTD)))
+        names.append(np.asarray(decipher_logits(evaluated.model.params, reading.h_BTD)))
     np.testing.assert_array_equal(names[0], names[1])
     assert len(np.unique(names[0].argmax(axis=2))) > 5
     fresh = run(options(place, tmp_path, fresh_keys=True))
@@ -198,13 +198,15 @@ def test_in_hindsight_a_window_is_named_by_all_that_was_read_at_its_end(place: P
     head, later = of(rows, "precision")
     assert (head["reader"], later["reader"]) == ("head", "hindsight")
     assert later["start"] == [0, 25, T - WINDOW]
-    subject = open_subject(str(tmp_path / "later"))
-    text = held_out(subject, str(place / "data"), "test", 11)
+    evaluated = open_model(str(tmp_path / "later"))
+    text = held_out(evaluated, str(place / "data"), "test", 11)
     cipher_ST = encipher(random_keys(0, np.zeros(1, np.int64), LETTERS, V), text.tok_ST)
     start = 25
     read_ST = cipher_ST[:, : start + WINDOW]  # there is nothing else to know
-    [(_, reading)] = list(readings(subject.model.params, config, read_ST, text.piece_S, batch_size=11))
-    name_ST = np.asarray(hindsight_reader(subject.model).logits(reading.h_BTD)).argmax(axis=2)
+    [(_, reading)] = list(
+        forward_batches(evaluated.model.params, config, read_ST, text.piece_S, batch_size=11)
+    )
+    name_ST = np.asarray(hindsight_namer(evaluated.model).logits(reading.h_BTD)).argmax(axis=2)
     symbol_SN = number_symbols(text.tok_ST[:, start : start + WINDOW], LETTERS, V)
     name_SC = majority(symbol_SN, name_ST[:, start:], 26, V)
     seen_S = (name_SC != NONE).sum(axis=1)

@@ -11,10 +11,10 @@ from lexinvariant.cli import experiment
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.convergence import Options, losses, run
+from lexinvariant.experiments.evaluated_model import held_out, open_model
 from lexinvariant.experiments.perplexity import smoothed_perplexity
 from lexinvariant.experiments.rows import Row, read_rows
-from lexinvariant.experiments.subject import held_out, open_subject
-from lexinvariant.model.reading import readings
+from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import LetterVocab, open_data
 from lexinvariant.training.evaluate import evaluate
@@ -113,32 +113,32 @@ def test_nothing_depends_on_the_batch_size(models: dict[str, str], tmp_path: Pat
 
 
 def test_losses_are_those_of_the_evaluation(models: dict[str, str], tmp_path: Path) -> None:
-    subject = open_subject(models["random"])
+    evaluated = open_model(models["random"])
     options = small(tmp_path, models["random"])
-    text = held_out(subject, "markov12", "test", 6)
-    nats_ST = losses(subject, text, options)
+    text = held_out(evaluated, "markov12", "test", 6)
+    nats_ST = losses(evaluated, text, options)
     pieces = open_data("markov12").split("test", T)
-    expected = evaluate(subject.model.params, OURS, pieces, sequences=6, batch_size=4)
+    expected = evaluate(evaluated.model.params, OURS, pieces, sequences=6, batch_size=4)
     np.testing.assert_allclose(nats_ST.mean(axis=0), expected.loss_by_position, atol=2e-4)
 
 
 def test_draws_average_probabilities(models: dict[str, str], tmp_path: Path) -> None:
-    subject = open_subject(models["random"])
-    text = held_out(subject, "markov12", "test", 4)
+    evaluated = open_model(models["random"])
+    text = held_out(evaluated, "markov12", "test", 4)
     first_KS = np.array(
         [
             np.concatenate(
                 [
                     np.asarray(reading.logp_BT)[:, 0]
-                    for _, reading in readings(
-                        subject.model.params, OURS, text.tok_ST, text.piece_S, draw=draw
+                    for _, reading in forward_batches(
+                        evaluated.model.params, OURS, text.tok_ST, text.piece_S, draw=draw
                     )
                 ]
             )
             for draw in range(3)
         ]
     )
-    nats_ST = losses(subject, text, small(tmp_path, models["random"], draws=3))
+    nats_ST = losses(evaluated, text, small(tmp_path, models["random"], draws=3))
     np.testing.assert_allclose(np.exp(-nats_ST[:, 0]), np.exp(first_KS).mean(axis=0), rtol=1e-4)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lexinvariant.errors import UserError
+from lexinvariant.experiments.evaluated_model import open_model
 from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.experiments.semantic import (
     Options,
@@ -21,7 +22,6 @@ from lexinvariant.experiments.semantic import (
 )
 from lexinvariant.experiments.semantic_passages import LIKE_THE_PAPERS, PASSAGES
 from lexinvariant.experiments.semantic_prompts import make_questions, question_text
-from lexinvariant.experiments.subject import open_subject
 from lexinvariant.model.scoring import score_tokens
 from lexinvariant.text import CharVocab, train_tokenizer
 from tests.tiny_models import save_random_model
@@ -102,10 +102,10 @@ def test_rows_tell_accuracy_questions_and_examples_of_both_models(
 def test_an_option_is_scored_as_its_tokens_after_the_prompt(measured: tuple[Options, list[Row]]) -> None:
     """Against scoring of whole texts; a standard model draws no lexicon, so that both must agree."""
     options, _ = measured
-    subject = open_subject(str(options.baseline))
-    model = subject.model
+    evaluated = open_model(str(options.baseline))
+    model = evaluated.model
     made = make_questions(["the dog drank the water in the red house."], 2, 0)
-    logp_QO, n_QO = option_scores(subject, made.questions, options)
+    logp_QO, n_QO = option_scores(evaluated, made.questions, options)
     for q, question in enumerate(made.questions):
         for o, option in enumerate(question.options):
             tail = encode(model.vocab, " " + option)
@@ -117,9 +117,9 @@ def test_an_option_is_scored_as_its_tokens_after_the_prompt(measured: tuple[Opti
 
 def test_batch_size_changes_nothing(measured: tuple[Options, list[Row]]) -> None:
     options, rows = measured
-    subject = open_subject(options.model)
-    asked, _ = ask(options, subject)
-    logp_QO, _ = option_scores(subject, asked.questions, replace(options, batch_size=5))
+    evaluated = open_model(options.model)
+    asked, _ = ask(options, evaluated)
+    logp_QO, _ = option_scores(evaluated, asked.questions, replace(options, batch_size=5))
     np.testing.assert_allclose(logp_QO, [row["logp"] for row in of_kind(rows, "question")], rtol=1e-4)
 
 
@@ -127,17 +127,17 @@ def test_batch_size_changes_nothing(measured: tuple[Options, list[Row]]) -> None
 def test_passages_are_cut_so_that_question_and_answer_fit_the_context(
     places: dict[str, str], name: str
 ) -> None:
-    subject = open_subject(places[name])
-    vocab, context = subject.model.vocab, subject.model.config.context
+    evaluated = open_model(places[name])
+    vocab, context = evaluated.model.vocab, evaluated.model.config.context
     options = Options(continuation=3, prompts=500)
-    asked, _ = ask(options, subject)
+    asked, _ = ask(options, evaluated)
     longest = max(
         len(encode(vocab, question.prompt)) + max(3, *(len(encode(vocab, " " + o)) for o in question.options))
         for question in asked.questions
     )
     assert context / 2 < longest <= context
     assert asked.passages > len(PASSAGES)  # they had to be cut
-    assert passage_budget(subject, options) < context
+    assert passage_budget(evaluated, options) < context
 
 
 def test_a_model_of_characters_spells_its_options(places: dict[str, str], tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_model_that_solves_the_tasks_is_given_full_marks(
         """Right where there is one pair only."""
         return prompt_ST[:, [3, 4]][:, :n]
 
-    solver: Callable[..., Continue] = lambda subject, options, say: last_value  # noqa: E731
+    solver: Callable[..., Continue] = lambda evaluated, options, say: last_value  # noqa: E731
     monkeypatch.setattr(synthetic, "greedy_model", solver)
     monkeypatch.setattr(Options, "tasks", lambda self: (synthetic.LookUp(1),))
     [row] = run(Options(model=places["ours"], out=tmp_path, examples=20))

@@ -12,12 +12,12 @@ from scipy.special import softmax
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.decipher.probe import Probe, ProbeConfig, ProbeParams, save_probe
 from lexinvariant.errors import UserError
+from lexinvariant.experiments.evaluated_model import open_model
 from lexinvariant.experiments.paper_texts import PAPER_TEXTS, PYTHON, SYMBOL
 from lexinvariant.experiments.rows import Row, read_rows
-from lexinvariant.experiments.subject import open_subject
 from lexinvariant.experiments.uncertainty import Options, run, shown_word, tempered
+from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.params import Params
-from lexinvariant.model.reading import readings
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab, Vocab, train_tokenizer
@@ -111,13 +111,13 @@ def test_occurrences_are_read_where_they_stand(model: str, tmp_path: Path) -> No
     text = "xzyzz, zoo"
     [row] = run(small(tmp_path, model, text=text))
     assert row["position"] == [1, 3, 4, 7]
-    subject = open_subject(model)
+    evaluated = open_model(model)
     tok_1T = np.zeros((1, T), np.int32)
     tok_1T[0, : len(text)] = [ord(character) for character in text]
     expected_OV = np.zeros((4, 128))
     for draw in range(2):
-        [(_, reading)] = readings(subject.model.params, CONFIG, tok_1T, np.zeros(1, int), draw=draw)
-        logits_BTV = np.asarray(decipher_logits(subject.model.params, reading.h_BTD))
+        [(_, reading)] = forward_batches(evaluated.model.params, CONFIG, tok_1T, np.zeros(1, int), draw=draw)
+        logits_BTV = np.asarray(decipher_logits(evaluated.model.params, reading.h_BTD))
         expected_OV += softmax(logits_BTV[0, [1, 3, 4, 7]], axis=1) / 2
     np.testing.assert_allclose(row["posterior"], expected_OV, atol=1e-5)
 
@@ -178,7 +178,7 @@ def test_a_rigged_head_gives_its_one_answer(tmp_path: Path) -> None:
 
 
 def test_a_probe_replaces_the_head(model: str, tmp_path: Path) -> None:
-    subject = open_subject(model)
+    evaluated = open_model(model)
     # Logits are out_D @ table_VD / sqrt(D): with all else zero only the bias and the table's row of "k" are left.
     table_VD = np.zeros((128, 8), np.float32)
     table_VD[ord("k"), 0] = 1
@@ -190,7 +190,7 @@ def test_a_probe_replaces_the_head(model: str, tmp_path: Path) -> None:
         table_VD=jnp.asarray(table_VD),
     )
     config = ProbeConfig(hidden=3)
-    save_probe(Probe(params, config, subject.hash, "data", {}), tmp_path / "probe")
+    save_probe(Probe(params, config, evaluated.hash, "data", {}), tmp_path / "probe")
     [row] = run(small(tmp_path, model, text="zoo", probe=tmp_path / "probe"))
     assert row["reader"] == "probe"
     assert row["posterior"][0][ord("k")] == pytest.approx(1)

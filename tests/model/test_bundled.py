@@ -16,8 +16,8 @@ from lexinvariant.experiments.symbol_tasks import (
     answer,
     make_examples,
 )
+from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.greedy import greedy_tokens
-from lexinvariant.model.reading import readings
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.transformer import hindsight
 from lexinvariant.model.weights import WEIGHTS, read_description
@@ -65,16 +65,16 @@ def test_it_deciphers_english_under_either_lexicon(
 ) -> None:
     config = replace(model.config, lexicon=replace(model.config.lexicon, kind=kind))
     tok_ST = model.vocab.encode(TEXT[:384])[None].astype(np.int32)
-    _, reading = next(readings(model.params, config, tok_ST, np.array([7])))
+    _, output = next(forward_batches(model.params, config, tok_ST, np.array([7])))
     read_BT = np.ones(tok_ST.shape, np.bool_)
     at_once, later = (
         np.asarray(decipher_logits(model.params, h_BTD))[0].argmax(axis=1) == tok_ST[0]
-        for h_BTD in (reading.h_BTD, hindsight(model.params, config, reading.h_BTD, read_BT))
+        for h_BTD in (output.h_BTD, hindsight(model.params, config, output.h_BTD, read_BT))
     )
     assert at_once[:10].mean() < 0.5 < 0.9 < at_once[-100:].mean()
     assert later.mean() > 0.95, "in hindsight the first symbols are known too"
     # Reading on, it predicts English far better than at first, and better than any count of letters could.
-    nats_T = -np.asarray(reading.logp_BT)[0]
+    nats_T = -np.asarray(output.logp_BT)[0]
     assert nats_T[-100:].mean() < 1.6 < nats_T[:50].mean()
 
 

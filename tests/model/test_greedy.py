@@ -10,10 +10,10 @@ import pytest
 
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
+from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.generate import generate_tokens
 from lexinvariant.model.greedy import greedy_tokens
 from lexinvariant.model.params import Params
-from lexinvariant.model.reading import readings
 from lexinvariant.model.scoring import mixture, score_tokens
 from lexinvariant.rng import Stream, key_at
 from tests.tiny_models import random_params
@@ -87,10 +87,10 @@ def test_each_token_is_the_one_that_scoring_finds_likeliest_on_average_over_draw
 
 
 def logp_of(params: Params, config: ModelConfig, tok_ST: np.ndarray, draw: int) -> np.ndarray:
-    [(_, reading)] = readings(
+    [(_, output)] = forward_batches(
         params, config, tok_ST, np.full(len(tok_ST), 11), seed=5, draw=draw, batch_size=V
     )
-    return np.asarray(reading.logp_BT)
+    return np.asarray(output.logp_BT)
 
 
 def test_neither_batch_size_nor_neighbours_nor_padding_change_a_continuation() -> None:

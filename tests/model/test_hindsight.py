@@ -12,7 +12,7 @@ from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig
 from lexinvariant.model.attention import attention_both_ways, toeplitz_both_ways
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
-from lexinvariant.model.transformer import Reading, forward, hindsight
+from lexinvariant.model.transformer import ForwardOutput, forward, hindsight
 from lexinvariant.presets import as_standard
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.training.step import read_so_far
@@ -39,7 +39,7 @@ KEYS = keys_for_rows(key_at(0, Stream.EVAL), jnp.arange(B))
 
 
 @partial(jax.jit, static_argnums=1)
-def read(params: Params, config: ModelConfig, tok_BT: jax.Array) -> Reading:
+def read(params: Params, config: ModelConfig, tok_BT: jax.Array) -> ForwardOutput:
     return forward(params, config, tok_BT, KEYS)
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from lexinvariant.config import LexiconConfig
 from lexinvariant.model import lexicon as lexica
-from lexinvariant.model.params import Lexicals
+from lexinvariant.model.params import EmbeddingParams
 
 V, D, B, T, P = 20, 8, 64, 20, 0.4
 KINDS = ("gaussian", "learned", "permuted", "annealed", "mixed", "token-permuted")
 TABLE = np.random.default_rng(0).normal(size=(V, D)).astype(np.float32) * np.linspace(0.5, 3, V)[:, None]
-LEXICALS = Lexicals(jnp.asarray(TABLE, jnp.float32), jnp.float32(2.0), jnp.float32(0.25))
+EMBEDDING = EmbeddingParams(jnp.asarray(TABLE, jnp.float32), jnp.float32(2.0), jnp.float32(0.25))
 TOK = np.random.default_rng(1).integers(0, V, (B, T)).astype(np.int32)
 EVERY_SYMBOL = np.tile(np.arange(V, dtype=np.int32), (B, 1))
 KEYS = jax.random.split(jax.random.key(7), B)
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("compile_quickly")
 @partial(jax.jit, static_argnames="config")
 def _draw(config: LexiconConfig, keys: jax.Array, tok: jax.Array, anneal_hi: jax.Array) -> lexica.Lexicon:
     return lexica.draw(
-        config, LEXICALS, keys, tok, rows=V, width=D, dtype=jnp.dtype("float32"), anneal_hi=anneal_hi
+        config, EMBEDDING, keys, tok, rows=V, width=D, dtype=jnp.dtype("float32"), anneal_hi=anneal_hi
     )
 
 
@@ -144,7 +144,7 @@ def test_learned_is_the_table_itself() -> None:
     lexicon = drawn("learned")
     np.testing.assert_array_equal(lexicon.input_BT, TOK)
     np.testing.assert_array_equal(lexicon.target_BT, TOK)
-    np.testing.assert_array_equal(lexicon.table, np.asarray(LEXICALS.table_VD))
+    np.testing.assert_array_equal(lexicon.table, np.asarray(EMBEDDING.table_VD))
 
 
 def test_gaussian_rows_are_standard_normal_and_the_kth_symbol_uses_the_kth() -> None:
@@ -162,7 +162,7 @@ def test_permuted_gives_distinct_symbols_distinct_rows_of_the_table() -> None:
     lexicon = drawn("permuted", EVERY_SYMBOL)
     np.testing.assert_array_equal(np.sort(lexicon.input_BT, axis=1), EVERY_SYMBOL)
     np.testing.assert_array_equal(lexicon.target_BT, lexicon.input_BT)
-    np.testing.assert_array_equal(lexicon.table, np.asarray(LEXICALS.table_VD))
+    np.testing.assert_array_equal(lexicon.table, np.asarray(EMBEDDING.table_VD))
     assert np.mean(lexicon.input_BT == EVERY_SYMBOL) == pytest.approx(1 / V, abs=0.03)
 
 
@@ -189,10 +189,10 @@ def test_annealed_draws_each_sequences_share_from_nothing_to_the_limit() -> None
 def test_a_share_of_the_sequences_may_have_gaussian_rows(kind: str) -> None:
     lexicon, without = (drawn(kind, gaussian_share=share) for share in (0.3, 0.0))
     np.testing.assert_array_equal(lexicon.input_BT, without.input_BT)
-    fresh_B = (lexicon.table != np.asarray(LEXICALS.table_VD)).any(axis=(1, 2))
+    fresh_B = (lexicon.table != np.asarray(EMBEDDING.table_VD)).any(axis=(1, 2))
     assert fresh_B.mean() == pytest.approx(0.3, abs=0.15)
     fresh_BVD = lexicon.table[fresh_B]
-    assert (fresh_BVD != np.asarray(LEXICALS.table_VD)).all()
+    assert (fresh_BVD != np.asarray(EMBEDDING.table_VD)).all()
     assert len(np.unique(fresh_BVD, axis=0)) == fresh_B.sum()  # every sequence has rows of its own
     assert abs(fresh_BVD.mean()) < 0.06 and fresh_BVD.std() == pytest.approx(1, abs=0.06)
     assert LexiconConfig(kind=kind, gaussian_share=0.3).at_evaluation == LexiconConfig(kind="permuted")
@@ -201,7 +201,7 @@ def test_a_share_of_the_sequences_may_have_gaussian_rows(kind: str) -> None:
 def test_mixed_replaces_a_share_of_the_rows_by_random_ones_of_the_same_norm() -> None:
     lexicon = drawn("mixed")
     np.testing.assert_array_equal(lexicon.input_BT, TOK)
-    table = np.asarray(LEXICALS.table_VD)
+    table = np.asarray(EMBEDDING.table_VD)
     is_random = np.any(lexicon.table != table, axis=2)
     assert is_random.mean() == pytest.approx(P, abs=0.06)
     assert len(np.unique(is_random, axis=0)) > B // 2
@@ -246,7 +246,7 @@ def test_token_permuted_predicts_what_it_is_told_to() -> None:
 @pytest.mark.parametrize("kind", ["learned", "gaussian"])
 def test_embedding_scales_and_shifts_the_rows_read(kind: str) -> None:
     lexicon = drawn(kind)
-    x_BTD = lexica.embed(LEXICALS, jax.tree.map(jnp.asarray, lexicon), jnp.dtype("float32"))
+    x_BTD = lexica.embed(EMBEDDING, jax.tree.map(jnp.asarray, lexicon), jnp.dtype("float32"))
     np.testing.assert_allclose(x_BTD, rows_of_each(lexicon) * 2.0 + 0.25, rtol=1e-6)
 
 

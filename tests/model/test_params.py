@@ -43,7 +43,7 @@ def test_the_end_of_every_name_tells_its_shape(full_params: model_params.Params)
 def test_names_are_dotted_and_distinct(full_params: model_params.Params) -> None:
     names = [name for name, _ in model_params.flatten_named(full_params)]
     assert len(set(names)) == len(names)
-    assert {"lexicals.table_VD", "lexicals.scale", "layers.up_DF", "start_D", "decipher.down_PV"} <= set(
+    assert {"embedding.table_VD", "embedding.scale", "layers.up_DF", "start_D", "decipher.down_PV"} <= set(
         names
     )
 
@@ -56,7 +56,7 @@ def test_the_table_of_parameters_tells_their_number_and_shapes(full_params: mode
 
 def test_what_a_model_does_without_is_absent() -> None:
     plain = model_params.specs(replace(SMALL, normalize_qk=False))
-    assert plain.lexicals.table_VD is None
+    assert plain.embedding.table_VD is None
     assert plain.unseen_D is None
     assert plain.decipher is None
     assert plain.layers.smear_N is None
@@ -64,10 +64,10 @@ def test_what_a_model_does_without_is_absent() -> None:
 
 
 def test_a_channel_affine_has_one_number_a_channel() -> None:
-    assert model_params.specs(SMALL).lexicals.scale.shape == ()
+    assert model_params.specs(SMALL).embedding.scale.shape == ()
     by_channel = replace(SMALL, lexicon=LexiconConfig(affine="channel"))
-    assert model_params.specs(by_channel).lexicals.scale.shape == (16,)
-    assert model_params.specs(by_channel).lexicals.bias.shape == (16,)
+    assert model_params.specs(by_channel).embedding.scale.shape == (16,)
+    assert model_params.specs(by_channel).embedding.bias.shape == (16,)
 
 
 def test_adding_parameters_leaves_the_others_as_they_were(full_params: model_params.Params) -> None:
@@ -94,9 +94,9 @@ def test_first_values(full_params: model_params.Params) -> None:
     np.testing.assert_array_equal(layers.smear_N, [[3.0, -3.0]] * 3)
     np.testing.assert_array_equal(full_params.start_D, np.zeros(16))
     np.testing.assert_array_equal(full_params.unseen_D, np.zeros(16))
-    assert full_params.lexicals.scale == 1.0
-    assert full_params.lexicals.bias == 0.0
-    assert np.std(np.asarray(full_params.lexicals.table_VD)) == pytest.approx(1.0, abs=0.2)
+    assert full_params.embedding.scale == 1.0
+    assert full_params.embedding.bias == 0.0
+    assert np.std(np.asarray(full_params.embedding.table_VD)) == pytest.approx(1.0, abs=0.2)
 
 
 @pytest.mark.parametrize(("name", "n_inputs"), [("up_DF", 16), ("down_FD", 24), ("position_WN", 32)])

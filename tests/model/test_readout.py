@@ -141,7 +141,7 @@ def test_gradients_of_impossible_logits_are_numbers() -> None:
     gradient = jax.jit(jax.grad(loss))(random_params(config))
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(gradient))
     assert np.any(np.asarray(gradient.unseen_D) != 0)
-    assert np.any(np.asarray(gradient.lexicals.table_VD) != 0)
+    assert np.any(np.asarray(gradient.embedding.table_VD) != 0)
 
 
 def test_each_position_is_predicted_by_the_state_before_it() -> None:

@@ -61,7 +61,7 @@ def reference(config: ModelConfig, params: Params, table_BVD: np.ndarray, rank_B
     p = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
     states, scores = [], []
     for table_VD, rank_T in zip(table_BVD.astype(np.float64), rank_BT, strict=True):
-        x = table_VD[rank_T] * p.lexicals.scale + p.lexicals.bias
+        x = table_VD[rank_T] * p.embedding.scale + p.embedding.bias
         for i in range(config.n_layers):
             layer = jax.tree.map(lambda leaf, i=i: leaf[i], p.layers)
             n = rms(x) * layer.attention_norm_D
@@ -111,9 +111,9 @@ def relative_error(ours: Any, expected: np.ndarray) -> float:
 def test_forward_equals_an_independent_float64_implementation(config: ModelConfig) -> None:
     params = random_params(config)
     logp_BT, h_BTD = reference(config, params, *drawn_gaussian())
-    reading = _forward(params, config, TOK, KEYS)
-    assert relative_error(reading.h_BTD, h_BTD) < 1e-4
-    assert relative_error(reading.logp_BT, logp_BT) < 1e-4
+    output = _forward(params, config, TOK, KEYS)
+    assert relative_error(output.h_BTD, h_BTD) < 1e-4
+    assert relative_error(output.logp_BT, logp_BT) < 1e-4
 
 
 @pytest.mark.parametrize("config", SWITCHED.values(), ids=SWITCHED)
@@ -124,8 +124,8 @@ def test_every_switch_changes_the_result(config: ModelConfig) -> None:
 
 def test_one_number_a_channel_can_be_the_scalar_affine() -> None:
     params = random_params(ONE_LAYER)
-    wide = jax.tree.map(lambda number: jnp.full(16, number), params.lexicals)
-    ours = _forward(replace(params, lexicals=wide), SWITCHED["affine a channel"], TOK, KEYS).logp_BT
+    wide = jax.tree.map(lambda number: jnp.full(16, number), params.embedding)
+    ours = _forward(replace(params, embedding=wide), SWITCHED["affine a channel"], TOK, KEYS).logp_BT
     expected, _ = reference(ONE_LAYER, params, *drawn_gaussian())
     assert relative_error(ours, expected) < 1e-4
 
@@ -142,7 +142,7 @@ def test_the_future_does_not_alter_the_past() -> None:
 def test_bfloat16_differs_by_rounding_only() -> None:
     config = replace(SWITCHED["smeared keys"], lexicon=LexiconConfig(kind="learned"))
     params = random_params(config)
-    logp_BT, h_BTD = reference(config, params, np.stack([np.asarray(params.lexicals.table_VD)] * B), TOK)
+    logp_BT, h_BTD = reference(config, params, np.stack([np.asarray(params.embedding.table_VD)] * B), TOK)
     half = _forward(params, config, TOK, KEYS, dtype=jnp.bfloat16)
     assert half.h_BTD.dtype == jnp.bfloat16
     assert half.logp_BT.dtype == jnp.float32
@@ -165,10 +165,10 @@ def test_dropout_acts_only_when_a_key_is_given() -> None:
 
 def test_dropping_keeps_the_mean() -> None:
     x = jnp.ones((100, 100))
-    dropped = np.asarray(transformer.dropped(x, 0.25, jax.random.key(0)))
+    dropped = np.asarray(transformer.dropout(x, 0.25, jax.random.key(0)))
     np.testing.assert_allclose(np.unique(dropped), [0, 4 / 3], rtol=1e-6)
     assert dropped.mean() == pytest.approx(1, abs=0.03)
-    np.testing.assert_array_equal(transformer.dropped(x, 0.0, jax.random.key(0)), x)
+    np.testing.assert_array_equal(transformer.dropout(x, 0.0, jax.random.key(0)), x)
 
 
 def test_the_gradient_of_relu_is_that_of_the_formula() -> None:

@@ -15,7 +15,7 @@ import pytest
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.params import Params, count, flatten_named
-from lexinvariant.model.weights import find_model, load_model, read_description, save_model
+from lexinvariant.model.weights import find_model, load_weights, read_description, save_model
 from lexinvariant.text import CharVocab, LetterVocab, Vocab, train_tokenizer
 from tests.tiny_models import random_params
 
@@ -66,7 +66,8 @@ def test_float32_comes_back_bit_for_bit_with_its_vocabulary(
     config = replace(CONFIG, vocab_size=vocab.size)
     params = random_params(config)
     save_model(tmp_path, config, params, vocab)
-    loaded_config, loaded, loaded_vocab = load_model(tmp_path)
+    weights = load_weights(tmp_path)
+    loaded_config, loaded, loaded_vocab = weights.config, weights.params, weights.vocab
     assert loaded_config == config
     jax.tree.map(np.testing.assert_array_equal, loaded, params)
     assert (loaded_vocab.name, loaded_vocab.size) == (vocab.name, vocab.size)
@@ -78,10 +79,11 @@ def test_float32_comes_back_bit_for_bit_with_its_vocabulary(
 def test_a_model_without_the_optional_parameters_comes_back_without_them(tmp_path: Path) -> None:
     config = ModelConfig(vocab_size=12, context=8, n_layers=1, width=4, n_heads=1, head_dim=4, hidden=4)
     save_model(tmp_path, config, random_params(config), LetterVocab(12))
-    loaded_config, loaded, _ = load_model(tmp_path)
+    weights = load_weights(tmp_path)
+    loaded_config, loaded = weights.config, weights.params
     assert loaded_config == config
     jax.tree.map(np.testing.assert_array_equal, loaded, random_params(config))
-    assert loaded.lexicals.table_VD is None
+    assert loaded.embedding.table_VD is None
 
 
 def test_notes_are_kept(folder: Path) -> None:
@@ -99,7 +101,7 @@ def test_fewer_bits_round_matrices_within_bounds_and_leave_vectors_alone(
     precision: str, tmp_path: Path
 ) -> None:
     save_model(tmp_path, CONFIG, PARAMS, CharVocab(), precision=precision)
-    _, loaded, _ = load_model(tmp_path)
+    loaded = load_weights(tmp_path).params
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(loaded))
     (matrices, others), (loaded_matrices, loaded_others) = map(matrices_and_others, (PARAMS, loaded))
     assert len(matrices) == 18
@@ -118,7 +120,7 @@ def test_fewer_bits_round_matrices_within_bounds_and_leave_vectors_alone(
 def test_an_int8_column_of_zeros_comes_back_as_zeros(tmp_path: Path) -> None:
     layers = replace(PARAMS.layers, up_DF=PARAMS.layers.up_DF.at[:, :, 3].set(0.0))
     save_model(tmp_path, CONFIG, replace(PARAMS, layers=layers), CharVocab(), precision="int8")
-    np.testing.assert_array_equal(load_model(tmp_path)[1].layers.up_DF[:, :, 3], 0.0)
+    np.testing.assert_array_equal(load_weights(tmp_path).params.layers.up_DF[:, :, 3], 0.0)
 
 
 def test_files_are_as_small_as_their_precision(tmp_path: Path) -> None:
@@ -158,7 +160,7 @@ def remove_weights(folder: Path) -> None:
 def test_damaged_weights_are_told_in_a_sentence(folder: Path, damage: Callable[[Path], None]) -> None:
     damage(folder)
     with pytest.raises(UserError) as error:
-        load_model(folder)
+        load_weights(folder)
     assert_one_sentence(error, "model.safetensors", "missing or damaged", "export the model again")
 
 
@@ -171,21 +173,21 @@ def test_weights_of_another_shape_than_the_configuration_are_refused(folder: Pat
     model = read_description(folder)["model"]
     edit_description(folder, model={**model, "hidden": 128})
     with pytest.raises(UserError) as error:
-        load_model(folder)
+        load_weights(folder)
     assert_one_sentence(error, "does not fit its config.json", "layers.up_DF")
 
 
 def test_a_newer_format_is_told_apart(folder: Path) -> None:
     edit_description(folder, format=2)
     with pytest.raises(UserError) as error:
-        load_model(folder)
+        load_weights(folder)
     assert_one_sentence(error, "newer lexinvariant", "update")
 
 
 def test_a_field_of_another_version_is_told(folder: Path) -> None:
     edit_description(folder, model={**read_description(folder)["model"], "gates": 3})
     with pytest.raises(UserError) as error:
-        load_model(folder)
+        load_weights(folder)
     assert_one_sentence(error, "gates", "install the version")
 
 
@@ -193,27 +195,27 @@ def test_a_field_of_another_version_is_told(folder: Path) -> None:
 def test_a_configuration_that_is_none_is_told(folder: Path, text: str) -> None:
     (folder / "config.json").write_text(text)
     with pytest.raises(UserError) as error:
-        load_model(folder)
+        load_weights(folder)
     assert_one_sentence(error, "config.json", "export the model again")
 
 
 def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
-        load_model(tmp_path)
+        load_weights(tmp_path)
     assert_one_sentence(error, str(tmp_path), "no config.json", "lexinvariant export")
 
 
 def test_the_folder_of_a_run_gets_the_command_that_makes_a_model_of_it(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     with pytest.raises(UserError) as error:
-        load_model(tmp_path)
+        load_weights(tmp_path)
     assert_one_sentence(error, f"`lexinvariant export {tmp_path} OUT`")
 
 
 def test_a_missing_vocabulary_is_told(folder: Path) -> None:
     (folder / "vocab.json").unlink()
     with pytest.raises(UserError) as error:
-        load_model(folder)
+        load_weights(folder)
     assert_one_sentence(error, "tokenizer.json")
 
 
@@ -264,4 +266,4 @@ def test_a_hub_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_model_on_the_hub_is_where_the_hub_put_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub_that(lambda name, **options: str(folder)))
-    assert load_model(find_model("someone/some-model"))[0] == CONFIG
+    assert load_weights("someone/some-model").config == CONFIG

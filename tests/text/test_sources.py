@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lexinvariant.errors import UserError
 from lexinvariant.text import Document, formats, read_documents
-from lexinvariant.text.formats import Meter
+from lexinvariant.text.formats import ReadProgress
 from lexinvariant.text.sources import SourceSpec, size_on_disk
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -78,7 +78,7 @@ def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "some.parquet"
     table = pyarrow.table({"text": ["a", None, "b"], "body": ["c", "d", "e"], "n": [1, 2, 3]})
     pyarrow.parquet.write_table(table, path, row_group_size=2)
-    meter = Meter()
+    meter = ReadProgress()
     documents = list(read_documents(str(path), meter=meter))
     assert documents == [Document("a", "some.parquet:1"), Document("b", "some.parquet:3")]
     assert meter.done == pytest.approx(path.stat().st_size, abs=2)

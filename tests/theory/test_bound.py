@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lexinvariant.errors import UserError
 from lexinvariant.theory import (
     FunctionLanguage,
-    NGram,
+    NGramLanguage,
     Smoothed,
     context_needed,
     error_guaranteed,
@@ -105,7 +105,7 @@ def test_expected_error_holds_and_needs_its_constant() -> None:
     """A certain first symbol out of two: L1 = 1 at T = 1, bound sqrt(2 log 2) = 1.18; the paper's Pinsker
     gives 0.59.
     """
-    trace = exact(NGram([[1.0, 0.0]]), [0])
+    trace = exact(NGramLanguage([[1.0, 0.0]]), [0])
     assert trace.average_l1_T[0] == 1.0
     assert trace.average_l1_T[0] <= expected_error(2, 1)
     assert trace.average_l1_T[0] > math.sqrt(log_factorial(2) / 2)

@@ -12,7 +12,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.theory import (
     HMM,
     FunctionLanguage,
-    NGram,
+    NGramLanguage,
     Smoothed,
     exact,
     from_texts,
@@ -52,7 +52,7 @@ def test_enumeration_is_the_definition(kind: str) -> None:
     if kind == "markov":
         language = random_markov(4, rng)
     elif kind == "trigram":
-        language = NGram([rng.dirichlet(np.ones(3), (3,) * j) for j in range(3)])
+        language = NGramLanguage([rng.dirichlet(np.ones(3), (3,) * j) for j in range(3)])
     elif kind == "hmm":
         language = some_hmm(rng)
     elif kind == "function":
@@ -134,7 +134,7 @@ def test_interchangeable_symbols_cost_nothing() -> None:
 
 
 def test_one_symbol_is_trivial() -> None:
-    trace = exact(NGram([[1.0]]), [0, 0, 0])
+    trace = exact(NGramLanguage([[1.0]]), [0, 0, 0])
     assert trace.l1_T.tolist() == [0, 0, 0]
     assert trace.entropy_T.tolist() == [0, 0, 0]
     assert trace.regret_T[-1] == 0
@@ -150,20 +150,20 @@ def test_long_texts_do_not_underflow() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: NGram([[0.5, 0.6]]), "not normalised"),
-        (lambda: NGram([[1.5, -0.5]]), "negative"),
-        (lambda: NGram([[0.5, 0.5], [0.5, 0.5]]), "shape"),
-        (lambda: NGram([]), "at least one table"),
+        (lambda: NGramLanguage([[0.5, 0.6]]), "not normalised"),
+        (lambda: NGramLanguage([[1.5, -0.5]]), "negative"),
+        (lambda: NGramLanguage([[0.5, 0.5], [0.5, 0.5]]), "shape"),
+        (lambda: NGramLanguage([]), "at least one table"),
         (lambda: HMM([1.0], [[1.0]], [[0.5, 0.4]]), "HMM emission is not normalised"),
         (lambda: HMM([0.5, 0.5], [[1.0]], [[0.5, 0.5]]), "number of states"),
-        (lambda: exact(NGram([[0.5, 0.5]]), []), "empty"),
-        (lambda: exact(NGram([[0.5, 0.5]]), [0, 2]), "outside 0..1"),
-        (lambda: exact(NGram([[0.5, 0.5]]), [0.0, 1.0]), "integers"),
-        (lambda: exact(NGram([np.full(9, 1 / 9)]), [0]), "out of reach"),
-        (lambda: exact(NGram([[0.5, 0.5]]), [0], true_key=[0, 0]), "once"),
+        (lambda: exact(NGramLanguage([[0.5, 0.5]]), []), "empty"),
+        (lambda: exact(NGramLanguage([[0.5, 0.5]]), [0, 2]), "outside 0..1"),
+        (lambda: exact(NGramLanguage([[0.5, 0.5]]), [0.0, 1.0]), "integers"),
+        (lambda: exact(NGramLanguage([np.full(9, 1 / 9)]), [0]), "out of reach"),
+        (lambda: exact(NGramLanguage([[0.5, 0.5]]), [0], true_key=[0, 0]), "once"),
         (lambda: exact(FunctionLanguage(lambda prefix: [0.9, 0.9], 2), [0]), "not normalised"),
-        (lambda: exact(NGram([[1.0, 0.0]]), [0, 1]), "probability zero under every relabelling"),
-        (lambda: Smoothed(NGram([[0.5, 0.5]]), 1.0), "sigma"),
+        (lambda: exact(NGramLanguage([[1.0, 0.0]]), [0, 1]), "probability zero under every relabelling"),
+        (lambda: Smoothed(NGramLanguage([[0.5, 0.5]]), 1.0), "sigma"),
     ],
 )
 def test_bad_input_is_one_clear_sentence(make: object, words: str) -> None:

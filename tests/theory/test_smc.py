@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lexinvariant.errors import UserError
-from lexinvariant.theory import HMM, NGram, exact, log_factorial, particles, random_markov
+from lexinvariant.theory import HMM, NGramLanguage, exact, log_factorial, particles, random_markov
 from lexinvariant.theory.population import (
     NGramTarget,
     Population,
@@ -79,7 +79,7 @@ def test_the_evidence_is_unbiased() -> None:
 
 def test_swap_gains_agree_with_reading_the_text_again() -> None:
     rng = np.random.default_rng(6)
-    language = NGram([rng.dirichlet(np.ones(5), (5,) * j) for j in range(3)])
+    language = NGramLanguage([rng.dirichlet(np.ones(5), (5,) * j) for j in range(3)])
     keys = rng.permuted(np.tile(np.arange(5)[:, None], (1, 40)), axis=0)
     for length in (1, 2, 3, 30):
         text = language.sample(rng, length)
@@ -139,4 +139,4 @@ def test_bad_input() -> None:
     with pytest.raises(UserError, match="effective-sample-size"):
         particles(language, [0, 1], ess_share=0.0)
     with pytest.raises(UserError, match="probability zero under every relabelling"):
-        particles(NGram([[1.0, 0.0, 0.0]]), [0, 1])
+        particles(NGramLanguage([[1.0, 0.0, 0.0]]), [0, 1])

@@ -54,8 +54,8 @@ def assess(
     table_scale: float = 1.0,
 ) -> Evaluation:
     params = model_params.init(model, 0)
-    lexicals = replace(params.lexicals, table_VD=table_scale * params.lexicals.table_VD)
-    params = replace(params, lexicals=lexicals)
+    embedding = replace(params.embedding, table_VD=table_scale * params.embedding.table_VD)
+    params = replace(params, embedding=embedding)
     return evaluate(params, model, pieces, sequences=sequences, batch_size=batch_size, seed=seed)
 
 

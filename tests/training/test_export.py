@@ -10,10 +10,10 @@ import jax
 import numpy as np
 import pytest
 
+from lexinvariant.api import load
 from lexinvariant.cli.main import main
 from lexinvariant.config import RunConfig, ShardingConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model.api import load
 from lexinvariant.presets import preset
 from lexinvariant.training.export import export
 from lexinvariant.training.loop import train

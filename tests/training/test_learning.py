@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lexinvariant.api import Model, load
 from lexinvariant.config import ShardingConfig
-from lexinvariant.model.api import Model, load
 from lexinvariant.presets import preset
 from lexinvariant.text import MarkovLanguage
 from lexinvariant.training.loop import Outcome, train

@@ -129,7 +129,7 @@ def test_adafactor_factors_the_large_matrices_of_every_layer_and_only_those(star
         MODEL.n_layers * 160,
     }
     assert factored.v.layers.up_DF.size == 1
-    assert factored.v.lexicals.table_VD.shape == start.lexicals.table_VD.shape
+    assert factored.v.embedding.table_VD.shape == start.embedding.table_VD.shape
     assert factored.v.layers.position_WN.shape == start.layers.position_WN.shape
 
 

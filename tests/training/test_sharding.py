@@ -14,8 +14,8 @@ from lexinvariant.errors import UserError
 from lexinvariant.model.params import flatten_named, specs
 from lexinvariant.presets import preset
 from lexinvariant.text import MarkovLanguage
+from lexinvariant.training.setup import build, device_batch
 from lexinvariant.training.sharding import make_mesh
-from lexinvariant.training.start import build, device_batch
 from lexinvariant.training.step import TrainState
 
 STEPS = 4
@@ -42,16 +42,16 @@ def laid_out(data: int, fsdp: int, config: TrainConfig = CONFIG) -> TrainConfig:
 
 
 def run(config: TrainConfig) -> Trained:
-    machinery = build(config)
-    state = machinery.fresh_state()
+    setup = build(config)
+    state = setup.fresh_state()
     pieces = MarkovLanguage().split("train", config.model.context)
     losses = []
     for step in range(STEPS):
         batch = pieces.batch(config.seed, step, config.batch_size)
-        on_device = device_batch(batch.tok_BT, batch.mask_BT, config.batch_size, machinery.mesh)
-        state, metrics = machinery.train_step(state, on_device)
+        on_device = device_batch(batch.tok_BT, batch.mask_BT, config.batch_size, setup.mesh)
+        state, metrics = setup.train_step(state, on_device)
         losses.append(float(metrics["loss"]))
-    return Trained(state, losses, machinery.train_step._cache_size())  # type: ignore[attr-defined]
+    return Trained(state, losses, setup.train_step._cache_size())  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_factored_moments_of_adafactor_are_on_every_device() -> None:
     assert factored.v_row.layers.up_DF.sharding.is_fully_replicated
     assert factored.v_col.layers.up_DF.sharding.is_fully_replicated
     assert factored.v.layers.position_WN.sharding.is_fully_replicated
-    table = factored.v.lexicals.table_VD
+    table = factored.v.embedding.table_VD
     assert table.sharding.shard_shape(table.shape) == (12, 16)
 
 

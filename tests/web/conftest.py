@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import uvicorn
 
+from lexinvariant.api import load
 from lexinvariant.cli.serve import address, listen
 from lexinvariant.decipher.solve import Solver
-from lexinvariant.model.api import load
 from lexinvariant.web.app import Limits, create_app
 from lexinvariant.web.protocol import Protocol
 from lexinvariant.web.service import Service

@@ -27,7 +27,7 @@ from lexinvariant.decipher import search
 from lexinvariant.decipher.alphabet import Alphabet, make_puzzle
 from lexinvariant.decipher.ngram import TABLES, bundled
 from lexinvariant.decipher.samples import Sample, Setting, draw_samples, plain_documents
-from lexinvariant.decipher.solve import Reading, Solver
+from lexinvariant.decipher.solve import Decipherment, Solver
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter, hash_files
 from lexinvariant.model.weights import BUNDLED, WEIGHTS, find_model
@@ -122,12 +122,12 @@ def run(options: Options, command: str = "", say: Callable[[str], None] = lambda
 def _our_solver(model: str) -> Solver:
     if model == BUNDLED:
         return Solver()
-    from lexinvariant.model.api import load
+    from lexinvariant.api import load
 
     return Solver(load(model))
 
 
-def _read(solver: Solver, texts: Sequence[str], setting: Setting) -> list[Reading]:
+def _read(solver: Solver, texts: Sequence[str], setting: Setting) -> list[Decipherment]:
     alphabet: Alphabet = "ascii" if setting == "ascii" else "letters"
     return solver.read(list(texts), alphabet=alphabet, unspaced=setting == "unspaced")
 

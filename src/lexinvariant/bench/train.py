@@ -14,7 +14,7 @@ import numpy as np
 
 from lexinvariant.config import TrainConfig
 from lexinvariant.presets import as_standard
-from lexinvariant.training.start import build, device_batch
+from lexinvariant.training.setup import build, device_batch
 
 
 def seconds_per_call(
@@ -54,14 +54,14 @@ def matmul_ceiling(size: int, repeats: int = 5) -> float:
 
 def training_step(config: TrainConfig) -> tuple[Callable[[], None], Callable[[], None]]:
     """(run one real training step on random tokens, wait for the device)."""
-    machinery = build(config)
+    setup = build(config)
     shape = (config.batch_size, config.model.context)
     tok_BT = np.random.default_rng(0).integers(config.model.vocab_size, size=shape, dtype=np.int32)
-    batch = device_batch(tok_BT, np.ones(shape, bool), config.batch_size, machinery.mesh)
-    latest = [machinery.fresh_state()]
+    batch = device_batch(tok_BT, np.ones(shape, bool), config.batch_size, setup.mesh)
+    latest = [setup.fresh_state()]
 
     def step() -> None:
-        latest[0], _ = machinery.train_step(latest[0], batch)
+        latest[0], _ = setup.train_step(latest[0], batch)
 
     return step, lambda: jax.block_until_ready(latest[0])
 

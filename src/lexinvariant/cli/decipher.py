@@ -14,7 +14,7 @@ from lexinvariant.cli.files import read_text
 from lexinvariant.errors import UserError
 
 if TYPE_CHECKING:
-    from lexinvariant.decipher.solve import Reading
+    from lexinvariant.decipher.solve import Decipherment
 
 LEVELS = ((0.9, "green"), (0.6, "yellow"), (0.0, "bold red underline"))
 """From which probability on a symbol is shown so."""
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
 
     solver = Solver()
     if arguments.model != "bundled":
-        from lexinvariant.model.api import load
+        from lexinvariant.api import load
 
         solver = Solver(load(arguments.model))
     symbols = split_symbols(text, arguments.tokens)
@@ -111,7 +111,7 @@ def _cribs(pairs: Sequence[str]) -> dict[str, str]:
     return cribs
 
 
-def show(reading: "Reading", symbols: str | Sequence[str], console: Console) -> None:
+def show(reading: "Decipherment", symbols: str | Sequence[str], console: Console) -> None:
     """The plaintext, the key and how sure they are."""
     console.print(coloured(reading, symbols) if console.is_terminal else Text(reading.plaintext))
     console.print()
@@ -139,7 +139,7 @@ def show(reading: "Reading", symbols: str | Sequence[str], console: Console) -> 
         console.print(Text(f"or, {other.probability:.1%}: {shown}"))
 
 
-def coloured(reading: "Reading", symbols: str | Sequence[str]) -> Text:
+def coloured(reading: "Decipherment", symbols: str | Sequence[str]) -> Text:
     """The plaintext, each character in the colour of its confidence; what was kept has none."""
     text = Text()
     run, style = "", ""

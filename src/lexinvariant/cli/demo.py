@@ -30,7 +30,7 @@ class Arguments:
 
 def main(argv: list[str]) -> int:
     out = tyro.cli(Arguments, args=argv, prog="lexinvariant demo").out
-    from lexinvariant.decipher.api import load
+    from lexinvariant.api import load
     from lexinvariant.decipher.solve import Solver
     from lexinvariant.experiments.plan import Materials, run_all
     from lexinvariant.report.curves import demo_figure

@@ -36,7 +36,7 @@ class Arguments:
 
 def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant evaluate")
-    from lexinvariant.model.api import load
+    from lexinvariant.api import load
     from lexinvariant.text import open_data
     from lexinvariant.training.evaluate import evaluate
 

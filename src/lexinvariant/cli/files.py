@@ -1,4 +1,4 @@
-"""Reading what the user names."""
+"""Decipherment what the user names."""
 
 import sys
 from pathlib import Path

@@ -24,7 +24,7 @@ class Arguments:
 
 def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant generate")
-    from lexinvariant.model.api import load
+    from lexinvariant.api import load
 
     continuation = load(arguments.model).generate(
         arguments.prompt,

@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
     texts = [*arguments.texts, *map(read_text, arguments.file)]
     if not texts:
         raise UserError("There is nothing to score: give texts, or --file F.")
-    from lexinvariant.model.api import load
+    from lexinvariant.api import load
 
     scores = load(arguments.model).score(texts, draws=arguments.draws, seed=arguments.seed)
     for text, score in zip(texts, scores, strict=True):

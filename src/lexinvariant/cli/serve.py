@@ -52,7 +52,7 @@ def main(argv: list[str]) -> int:
         if error.name not in ("uvicorn", "starlette"):
             raise
         raise UserError("The page needs two more packages: pip install 'lexinvariant[web]'.") from None
-    from lexinvariant.model.api import load
+    from lexinvariant.api import load
     from lexinvariant.web.service import Service
 
     with listen(arguments.host, arguments.port) as listening:

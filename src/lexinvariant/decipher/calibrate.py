@@ -20,11 +20,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Trust:
-    """A key's weight is exp(-temperament * cost); a symbol's share p of the weight is then a probability of
+    """A key's weight is exp(-inverse_temperature * cost); a symbol's share p of the weight is then a probability of
     sigmoid(slope * logit(p) + shift).
     """
 
-    temperament: float
+    inverse_temperature: float
     slope: float
     shift: float
 
@@ -42,7 +42,7 @@ LEAST = 1e-4  # no share is taken for more certain than this
 
 def weights(cost_N: Floats, evidence: Evidence) -> Floats:
     """What each key weighs, given its cost in nats; they sum to 1."""
-    weight_N = np.exp(-TRUST[evidence].temperament * (cost_N - cost_N.min()))
+    weight_N = np.exp(-TRUST[evidence].inverse_temperature * (cost_N - cost_N.min()))
     return weight_N / weight_N.sum()
 
 
@@ -112,12 +112,12 @@ def main(argv: list[str] | None = None) -> None:
     for evidence in arguments.only or plans:
         plan = plans[evidence]
         trust = TRUST[evidence]
-        TRUST[evidence] = Trust(trust.temperament, 1.0, 0.0)  # shares as they are
+        TRUST[evidence] = Trust(trust.inverse_temperature, 1.0, 0.0)  # shares as they are
         parts = [collect(arguments.source, setting, length, arguments.texts) for setting, length in plan]
         share_N, right_N, _ = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         slope, shift = fit(share_N, right_N)
         print(
-            f'    "{evidence}": Trust({trust.temperament}, {slope:.3f}, {shift:.3f}),  # {len(share_N)} symbols',
+            f'    "{evidence}": Trust({trust.inverse_temperature}, {slope:.3f}, {shift:.3f}),  # {len(share_N)}',
             flush=True,
         )
 

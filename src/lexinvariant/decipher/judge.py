@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.decipher import calibrate, search
+from lexinvariant.decipher.judge_lm import JudgeLM
 from lexinvariant.decipher.ngram import SPACED
-from lexinvariant.decipher.reader import Reader
 from lexinvariant.decipher.search import Found, Task
 
 WORTH_ASKING = 9.0
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 
-def judged(reader: Reader, task: Task, found: Found) -> Found:
+def judged(reader: JudgeLM, task: Task, found: Found) -> Found:
     """The reader's cost and the n-gram's of the keys that matter, and of what is one swap away from the best."""
     row = task.pieces[0]
     fixed = np.where(row < 0, -1 - row, 0)

@@ -114,14 +114,14 @@ def _chunks(texts: Iterable[str], alphabet: str) -> Iterator[NDArray[np.int64]]:
 
 
 @dataclass(frozen=True)
-class Layer:
+class BackoffLevel:
     """What n-grams of one order add: cost = cost of the shorter n-gram + penalty of the context - gain."""
 
     penalty_C: Costs
     gain_G: Costs
 
 
-def layers(counts: Sequence[Counts], size: int, fewest: int = 1, step: int = 2) -> list[Layer]:
+def backoff_levels(counts: Sequence[Counts], size: int, fewest: int = 1, step: int = 2) -> list[BackoffLevel]:
     """Interpolated Kneser-Ney with three discounts, rounded; n-grams seen less than `fewest` times count as unseen.
 
     Shorter n-grams are counted by how many different symbols stand before them, since they matter where the longer
@@ -153,7 +153,7 @@ def layers(counts: Sequence[Counts], size: int, fewest: int = 1, step: int = 2) 
         gain_CV = backed_cost_CV + np.log(np.maximum(p_CV, 1e-12)) * SCALE
         every = step if last else 1
         gain_CV = np.where(count_CV > 0, np.round(np.clip(gain_CV, 0, HIGHEST) / every) * every, 0)
-        out.append(Layer(penalty_C, gain_CV.astype(np.uint8).ravel()))
+        out.append(BackoffLevel(penalty_C, gain_CV.astype(np.uint8).ravel()))
         shorter_p = p_CV.ravel().astype(np.float32)
         shorter_G = (
             (backed_cost_CV - gain_CV).ravel().astype(np.float32)
@@ -175,7 +175,7 @@ def _discounts(count_G: Counts) -> Floats:
     return np.array([0, *(np.clip(d, 0.1 * k, 0.9 * k) for k, d in enumerate(found, start=1))], np.float32)
 
 
-def assemble(alphabet: str, parts: Sequence[Layer]) -> NGram:
+def assemble(alphabet: str, parts: Sequence[BackoffLevel]) -> NGram:
     """The whole table, order by order."""
     size = len(alphabet)
     cost_G = np.full(size, round(np.log(size) * SCALE), np.int16)
@@ -189,10 +189,10 @@ def assemble(alphabet: str, parts: Sequence[Layer]) -> NGram:
 
 def build(texts: Iterable[str], alphabet: str, order: int, fewest: int = 1) -> NGram:
     """Count and assemble in one go, for tests and for other languages."""
-    return assemble(alphabet, layers(count(texts, alphabet, order), len(alphabet), fewest))
+    return assemble(alphabet, backoff_levels(count(texts, alphabet, order), len(alphabet), fewest))
 
 
-def save(path: Path, alphabet: str, parts: Sequence[Layer]) -> None:
+def save(path: Path, alphabet: str, parts: Sequence[BackoffLevel]) -> None:
     header = json.dumps({"alphabet": alphabet, "order": len(parts)}).encode() + b"\n"
     body = b"".join(array.tobytes() for part in parts for array in (part.penalty_C, part.gain_G))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -212,7 +212,7 @@ def read(path: Path) -> NGram:
                 start + len(alphabet) ** (n - 1),
                 start + len(alphabet) ** (n - 1) + len(alphabet) ** n,
             )
-            parts.append(Layer(value[start:middle], value[middle:end]))
+            parts.append(BackoffLevel(value[start:middle], value[middle:end]))
             start = end
         return assemble(alphabet, parts)
     except (OSError, lzma.LZMAError, ValueError, KeyError) as error:
@@ -256,7 +256,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name in arguments.only or RECIPES:
         alphabet, order, fewest = RECIPES[name]
         texts = (folds[alphabet](document.text) for document in read_documents(arguments.source))
-        parts = layers(count(texts, alphabet, order), len(alphabet), fewest)
+        parts = backoff_levels(count(texts, alphabet, order), len(alphabet), fewest)
         save(arguments.out / f"{name}.xz", alphabet, parts)
         print(
             f"{arguments.out / name}.xz: {(arguments.out / f'{name}.xz').stat().st_size / 1e6:.2f} MB",

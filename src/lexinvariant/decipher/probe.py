@@ -2,8 +2,8 @@
 
 Two layers and a learned table E' of its own as output embedding, trained to name the current token while the
 model's lexicon is drawn anew for every sequence. The joint deciphering head of a model does the same work and has
-the same form, once on the states alone and once in hindsight: `Reader` holds a function from (params, h_BTD, read_BT)
-to logits_BTV together with its parameters.
+the same form, once on the states alone and once in hindsight: `SymbolNamer` holds a
+function from (params, h_BTD, read_BT) to logits_BTV together with its parameters.
 """
 
 import dataclasses
@@ -24,14 +24,14 @@ import optax
 
 from lexinvariant.config import ModelConfig, OptimizerConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model.api import Model
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.transformer import forward, hindsight
+from lexinvariant.model.weights import Weights
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.text import Split
 from lexinvariant.training.optim import make_optimizer
-from lexinvariant.training.progress import Meter
+from lexinvariant.training.progress import TrainProgress
 from lexinvariant.training.sums import means_of, sum_up
 
 SECONDS_BETWEEN_SAVES = 60.0
@@ -104,7 +104,7 @@ def probe_logits(params: ProbeParams, h_BTD: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class Reader:
+class SymbolNamer:
     """Whatever names symbols from final states: a function of (params, h_BTD, read_BT) with its parameters."""
 
     name: str
@@ -146,19 +146,19 @@ def _probe(params: ProbeParams, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Arr
     return probe_logits(params, h_BTD)
 
 
-def head_reader(model: Model, name: str = "this model") -> Reader:
+def head_namer(model: Weights, name: str = "this model") -> SymbolNamer:
     """The deciphering head that was trained along with the model."""
     if model.params.decipher is None:
         raise UserError(
             f"{name} has no deciphering head: read it with a probe (--reader probe), or train with "
             "--model.decipher-head."
         )
-    return Reader("head", model.params, _head)
+    return SymbolNamer("head", model.params, _head)
 
 
-def hindsight_reader(model: Model) -> Reader:
+def hindsight_namer(model: Weights) -> SymbolNamer:
     """The same head on the states that have seen all of the text, in a model that has them."""
-    return Reader("hindsight", model.params, _head_in_hindsight(model.config), looks_ahead=True)
+    return SymbolNamer("hindsight", model.params, _head_in_hindsight(model.config), looks_ahead=True)
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ class Probe:
         return self.reader.logits(h_BTD)
 
     @property
-    def reader(self) -> Reader:
-        return Reader("probe", self.params, _probe)
+    def reader(self) -> SymbolNamer:
+        return SymbolNamer("probe", self.params, _probe)
 
     def check(self, config: ModelConfig, model_hash: str) -> None:
         """A probe reads the states of the model it was trained on, and of no other."""
@@ -258,7 +258,9 @@ def train_probe(
     metrics: dict[str, jax.Array] = {}
     first, saved = int(state.step), time.monotonic()
     tokens = config.batch_size * model.context
-    with Meter("probe", config.steps, first, tokens, model.flop_per_token(model.context) / 3) as meter:
+    with TrainProgress(
+        "probe", config.steps, first, tokens, model.flop_per_token(model.context) / 3
+    ) as meter:
         try:
             for step in range(first, config.steps):
                 batch = pieces.batch(config.seed, step, config.batch_size)

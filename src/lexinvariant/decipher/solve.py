@@ -25,14 +25,14 @@ from scipy.optimize import linear_sum_assignment
 from lexinvariant.decipher import calibrate, search
 from lexinvariant.decipher.alphabet import BREAK, LOWER, Alphabet, Puzzle, check_cribs, make_puzzle
 from lexinvariant.decipher.judge import judged
+from lexinvariant.decipher.judge_lm import JudgeLM, bundled_judge
 from lexinvariant.decipher.ngram import ASCII, NGram, bundled
-from lexinvariant.decipher.reader import Reader, bundled_reader
 from lexinvariant.decipher.search import Effort, Found, Task
 from lexinvariant.decipher.workers import read_on_all_cores
 from lexinvariant.errors import UserError
 
 if TYPE_CHECKING:  # jax takes a second to import, and most texts need none
-    from lexinvariant.model.api import Model
+    from lexinvariant.model.weights import Weights
 
 JUDGED_UP_TO = 130
 """Symbols of a text up to which the reader is asked; beyond it n-grams leave nothing to ask."""
@@ -66,7 +66,7 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Decipherment:
     """One ciphertext read: its plaintext, what every cipher symbol stands for, and how sure that is."""
 
     plaintext: str
@@ -84,25 +84,25 @@ class Reading:
 class Solver:
     """Reads ciphertexts. Models are loaded when a text first needs them."""
 
-    def __init__(self, model: Model | None = None, *, use_reader: bool = True) -> None:
+    def __init__(self, model: Weights | None = None, *, use_reader: bool = True) -> None:
         self._model, self._use_reader = model, use_reader
 
     @cached_property
-    def model(self) -> Model | None:
+    def model(self) -> Weights | None:
         """The lexinvariant model that names symbols; None where the package came without one."""
         if self._model is not None:
             return self._model
-        from lexinvariant.model.api import load
+        from lexinvariant.model.weights import load_weights
 
         try:
-            return load()
+            return load_weights()
         except UserError:
             return None
 
     @cached_property
-    def reader(self) -> Reader | None:
+    def reader(self) -> JudgeLM | None:
         """The judge of short texts; None where the package came without it."""
-        return bundled_reader() if self._use_reader else None
+        return bundled_judge() if self._use_reader else None
 
     def read(
         self,
@@ -113,7 +113,7 @@ class Solver:
         alphabet: Alphabet = "auto",
         unspaced: bool = False,
         top: int = 3,
-    ) -> list[Reading]:
+    ) -> list[Decipherment]:
         """Read ciphertexts, each under its own key; a text may also be a list of symbols.
 
         Cribs (cipher symbol -> character) hold for every text; `crib_text` is the known beginning of the plaintext.
@@ -129,7 +129,7 @@ class Solver:
         puzzles = [make_puzzle(text, alphabet, unspaced) for text in texts]
         known = [check_cribs(puzzle, cribs or {}, crib_text) for puzzle in puzzles]
 
-        def read_one(number: int) -> Reading:
+        def read_one(number: int) -> Decipherment:
             started = time.perf_counter()
             reading = self._read(puzzles[number], known[number], top, unspaced, alphabet)
             return replace(reading, seconds=time.perf_counter() - started)
@@ -148,7 +148,7 @@ class Solver:
 
     def _read(
         self, puzzle: Puzzle, known: Mapping[int, str], top: int, unspaced: bool, alphabet: Alphabet
-    ) -> Reading:
+    ) -> Decipherment:
         if puzzle.kind == "ascii":
             return self._conclude(puzzle, *self._read_ascii(puzzle, known), top)
         tries = [self._read_letters(puzzle, known, ngram=puzzle.spaced)]
@@ -210,7 +210,7 @@ class Solver:
         if self.model is None:
             found, _ = search.anneal(task, search.by_frequency(task, effort.keys, rng), effort, rng)
             return task, _climbed(task, found), "ascii"
-        from lexinvariant.decipher.named import named
+        from lexinvariant.decipher.symbol_posterior import named
 
         logp_SV = named(self.model, puzzle.symbol_T, n_symbols, ngram.alphabet)
         task = replace(task, prior_SV=-PRIOR_WEIGHT * logp_SV)
@@ -220,7 +220,7 @@ class Solver:
 
     def _conclude(
         self, puzzle: Puzzle, task: Task, found: Found, evidence: calibrate.Evidence, top: int
-    ) -> Reading:
+    ) -> Decipherment:
         """The key with the fewest wrong symbols to expect, how sure each of its symbols is, and the next best keys."""
         weight_N = calibrate.weights(found.cost_N, evidence)
         share_SV = np.zeros((task.n_symbols, task.ngram.size))
@@ -242,7 +242,7 @@ class Solver:
         ]
         key = spelled(letter_S)
         sure = {symbol: round(float(p), 4) for symbol, p in zip(puzzle.symbols, sure_S, strict=True)}
-        return Reading(puzzle.plaintext(key), key, sure, others, 0.0)
+        return Decipherment(puzzle.plaintext(key), key, sure, others, 0.0)
 
 
 def _efforts(n: int, n_symbols: int) -> tuple[Effort, Effort]:
@@ -288,7 +288,7 @@ def _needs_no_model(puzzle: Puzzle) -> bool:
 
 def _one_by_one(
     solver: Solver, options: Mapping[str, Any], texts: Sequence[str | Sequence[str]]
-) -> list[Reading]:
+) -> list[Decipherment]:
     return [solver.read([text], **options)[0] for text in texts]
 
 

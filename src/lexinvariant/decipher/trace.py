@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.alphabet import KEPT, LOWER, Alphabet, check_cribs, make_puzzle
-from lexinvariant.decipher.named import check_head
+from lexinvariant.decipher.symbol_posterior import check_head
 from lexinvariant.errors import UserError
-from lexinvariant.model.api import Model
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.transformer import forward
+from lexinvariant.model.weights import Weights
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 
 MEMORY = 0.5  # what an occurrence counts beside the one after it
@@ -106,7 +106,7 @@ def _name_symbols(params: Params, config: ModelConfig, tok_T: jax.Array, draws: 
 
 
 def trace(
-    model: Model,
+    model: Weights,
     text: str | Sequence[str],
     cribs: Mapping[str, str] | None = None,
     *,

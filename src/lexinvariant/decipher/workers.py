@@ -14,14 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lexinvariant.decipher.solve import Reading
+    from lexinvariant.decipher.solve import Decipherment
 
 Texts = Sequence[str | Sequence[str]]
 
 
 def read_on_all_cores(
-    texts: Texts, options: Mapping[str, Any], read_here: Callable[[Texts], list[Reading]]
-) -> list[Reading]:
+    texts: Texts, options: Mapping[str, Any], read_here: Callable[[Texts], list[Decipherment]]
+) -> list[Decipherment]:
     """Deal the texts out to this process and one for every other core; readings come in the order of the texts."""
     n_parts = min(os.cpu_count() or 1, len(texts))
     command = [sys.executable, "-m", "lexinvariant.decipher.workers"]

@@ -16,8 +16,8 @@ import numpy as np
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError, nearest
 from lexinvariant.experiments import synthetic
+from lexinvariant.experiments.evaluated_model import EvaluatedModel, open_model
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter
-from lexinvariant.experiments.subject import Subject, open_subject
 from lexinvariant.experiments.symbol_tasks import alphabet_of
 from lexinvariant.experiments.training import curve_of
 from lexinvariant.presets import preset
@@ -194,18 +194,18 @@ def _measure(options: Options, recipe: TrainConfig, name: str, say: Say) -> dict
     outcome = train(config, folder, name)
     if not outcome.finished:
         raise UserError(f"{name} was stopped at step {outcome.step}: give the same command to go on.")
-    subject = open_subject(str(outcome.model_folder))
+    evaluated = open_model(str(outcome.model_folder))
     # All on the recipe's own context, whatever they were trained on.
     held_out = evaluate(
-        subject.model.params,
-        subject.model.config,
+        evaluated.model.params,
+        evaluated.model.config,
         open_data(config.data.path).split("valid", recipe.model.context),
         sequences=options.sequences,
         batch_size=options.batch_size,
         seed=options.seed,
         dtype=config.dtype,
     )
-    tasks = _tasks(options, subject, config.dtype)
+    tasks = _tasks(options, evaluated, config.dtype)
     say(
         f"    {held_out.metrics['tail_loss']:.3f} nats at the end of the context (perplexity "
         f"{np.exp(held_out.metrics['tail_loss']):.2f})"
@@ -223,17 +223,19 @@ def _measure(options: Options, recipe: TrainConfig, name: str, say: Say) -> dict
     }
 
 
-def _tasks(options: Options, subject: Subject, dtype: Literal["float32", "bfloat16"]) -> dict[str, float]:
+def _tasks(
+    options: Options, evaluated: EvaluatedModel, dtype: Literal["float32", "bfloat16"]
+) -> dict[str, float]:
     """Accuracy in the paper's two tasks, where the vocabulary can write them."""
-    if not options.examples or not subject.knows_characters:
+    if not options.examples or not evaluated.knows_characters:
         return {}
     settings = synthetic.Options(
         examples=options.examples, batch_size=options.batch_size, seed=options.seed, dtype=dtype
     )
-    alphabet = alphabet_of(subject.model.vocab)
+    alphabet = alphabet_of(evaluated.model.vocab)
     return {
         task.name: synthetic.measure(
-            settings, subject, task, "even", alphabet, options.examples, lambda line: None
+            settings, evaluated, task, "even", alphabet, options.examples, lambda line: None
         )["accuracy"]
         for task in settings.tasks()
     }

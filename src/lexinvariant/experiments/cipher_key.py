@@ -34,23 +34,23 @@ from lexinvariant.decipher.key import (
 from lexinvariant.decipher.probe import (
     Probe,
     ProbeConfig,
-    Reader,
-    head_reader,
-    hindsight_reader,
+    SymbolNamer,
+    head_namer,
+    hindsight_namer,
     load_probe,
     train_probe,
 )
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.rows import Provenance, Row, RowWriter
-from lexinvariant.experiments.subject import (
+from lexinvariant.experiments.evaluated_model import (
     CommonOptions,
+    EvaluatedModel,
     HeldOut,
-    Subject,
     held_out,
     need_characters,
-    open_subject,
+    open_model,
 )
-from lexinvariant.model.reading import readings
+from lexinvariant.experiments.rows import Provenance, Row, RowWriter
+from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.weights import find_model, read_description
 from lexinvariant.text import open_data
 
@@ -122,12 +122,12 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
     """Run the experiment and append its rows to cipher-key.jsonl in the output folder."""
     if options.sequences < 1 or options.batch_size < 1 or options.soft_window < 1:
         raise UserError("Give --sequences, --batch-size and --soft-window of at least 1.")
-    subject = open_subject(options.model)
-    need_characters(subject, NAME)
-    config = subject.model.config
+    evaluated = open_model(options.model)
+    need_characters(evaluated, NAME)
+    config = evaluated.model.config
     if not config.lexicon.is_lexinvariant:
         raise UserError(
-            f"{subject.name} is not a lexinvariant model, so it knows symbols by name and infers no key: give one "
+            f"{evaluated.name} is not a lexinvariant model, so it knows symbols by name and infers no key: give one "
             "that is."
         )
     check_window(options.window, config.context)
@@ -135,45 +135,45 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
     starts = [s for s in options.soft_starts if 0 <= s <= config.context - options.soft_window]
     if len(starts) < len(options.soft_starts):
         say(f"Soft windows beyond the context of {config.context} are left out: {options.soft_starts}.")
-    texts = held_out(subject, options.data, options.split, options.sequences)
+    texts = held_out(evaluated, options.data, options.split, options.sequences)
     if len(texts.tok_ST) < options.sequences:
         say(f"{options.data} has {len(texts.tok_ST)} texts that fill the context: all of them are used.")
-    readers, probe = _readers(options, subject, say)
-    text = _encipher(options, subject, texts)
-    provenance = Provenance(NAME, options.seed, command, subject.hash, texts.fingerprint, draws=1)
+    readers, probe = _readers(options, evaluated, say)
+    text = _encipher(options, evaluated, texts)
+    provenance = Provenance(NAME, options.seed, command, evaluated.hash, texts.fingerprint, draws=1)
     rows: list[Row] = []
     with RowWriter(options.out / f"{NAME}.jsonl", provenance) as writer:
 
         def record(kind: str, **values: Any) -> None:
             rows.append(writer.write(kind, **values))
 
-        record("setup", **_setup(options, subject, texts, text))
+        record("setup", **_setup(options, evaluated, texts, text))
         if probe is not None:
             record("probe", config=vars(probe.config), trained_on=probe.data, metrics=dict(probe.metrics))
-        named, soft = _read(options, subject, texts, text, readers, starts)
+        named, soft = _read(options, evaluated, texts, text, readers, starts)
         for reader in readers:
             _record_votes(record, options, text, config.vocab_size, reader.name, named[reader.name], say)
             _record_soft(record, text, reader.name, soft[reader.name])
     return rows
 
 
-def _readers(options: Options, subject: Subject, say: Say) -> tuple[list[Reader], Probe | None]:
+def _readers(options: Options, evaluated: EvaluatedModel, say: Say) -> tuple[list[SymbolNamer], Probe | None]:
     readers, probe = [], None
     if options.reader in ("head", "both"):
-        readers.append(head_reader(subject.model, subject.name))
-        readers += [hindsight_reader(subject.model)] if subject.model.config.has_hindsight else []
+        readers.append(head_namer(evaluated.model, evaluated.name))
+        readers += [hindsight_namer(evaluated.model)] if evaluated.model.config.has_hindsight else []
     if options.reader in ("probe", "both"):
-        probe = _probe(options, subject, say)
+        probe = _probe(options, evaluated, say)
         readers.append(probe.reader)
     return readers, probe
 
 
-def _probe(options: Options, subject: Subject, say: Say) -> Probe:
+def _probe(options: Options, evaluated: EvaluatedModel, say: Say) -> Probe:
     """The one given, the one that the same command trained before, or a new one."""
-    model = subject.model
+    model = evaluated.model
     if options.probe is not None:
         probe = load_probe(options.probe)
-        probe.check(model.config, subject.hash)
+        probe.check(model.config, evaluated.hash)
         return probe
     config = ProbeConfig(
         steps=options.probe_steps,
@@ -183,23 +183,25 @@ def _probe(options: Options, subject: Subject, say: Say) -> Probe:
         dtype=options.dtype,
     )
     corpus = open_data(options.data)
-    path = options.out / f"probe-{subject.hash}.safetensors"
+    path = options.out / f"probe-{evaluated.hash}.safetensors"
     if path.exists():
         probe = load_probe(path)
-        if (probe.config, probe.model_hash, probe.data) == (config, subject.hash, corpus.fingerprint):
+        if (probe.config, probe.model_hash, probe.data) == (config, evaluated.hash, corpus.fingerprint):
             say(f"The probe in {path} is used again.")
             return probe
-    if subject.trained_on not in (None, corpus.fingerprint):
-        say(f"{subject.name} was trained on other data than {options.data}, where its probe is trained now.")
+    if evaluated.trained_on not in (None, corpus.fingerprint):
+        say(
+            f"{evaluated.name} was trained on other data than {options.data}, where its probe is trained now."
+        )
     say(f"Training a probe on {options.data} for {config.steps:,} steps, to be kept in {path}.")
     pieces = corpus.split("train", model.config.context)
-    about = (subject.hash, corpus.fingerprint)
+    about = (evaluated.hash, corpus.fingerprint)
     return train_probe(model.params, model.config, pieces, config, path, about=about)
 
 
-def _encipher(options: Options, subject: Subject, texts: HeldOut) -> Ciphertext:
-    size = subject.model.config.vocab_size
-    letters_C = subject.model.vocab.encode(LOWERCASE).astype(np.int64)
+def _encipher(options: Options, evaluated: EvaluatedModel, texts: HeldOut) -> Ciphertext:
+    size = evaluated.model.config.vocab_size
+    letters_C = evaluated.model.vocab.encode(LOWERCASE).astype(np.int64)
     # The key that all texts share is number 0, and a text's own has the number of its piece.
     number_S = texts.piece_S if options.fresh_keys else np.zeros(1, np.int64)
     key_SV = random_keys(options.seed, number_S, letters_C, size)
@@ -211,10 +213,10 @@ def _encipher(options: Options, subject: Subject, texts: HeldOut) -> Ciphertext:
     return Ciphertext(texts.tok_ST, cipher_ST, key_SV, letters_C, symbol_ST, truth_C)
 
 
-def _setup(options: Options, subject: Subject, texts: HeldOut, text: Ciphertext) -> dict[str, Any]:
-    config, decode = subject.model.config, subject.model.vocab.decode
+def _setup(options: Options, evaluated: EvaluatedModel, texts: HeldOut, text: Ciphertext) -> dict[str, Any]:
+    config, decode = evaluated.model.config, evaluated.model.vocab.decode
     return {
-        "model": subject.name,
+        "model": evaluated.name,
         "sequences": len(text.plain_ST),
         "pieces": texts.piece_S,
         "context": config.context,
@@ -243,14 +245,14 @@ def training_flop(config: ModelConfig, notes: dict[str, Any]) -> float | None:
 
 def _read(
     options: Options,
-    subject: Subject,
+    evaluated: EvaluatedModel,
     texts: HeldOut,
     text: Ciphertext,
-    readers: list[Reader],
+    readers: list[SymbolNamer],
     starts: list[int],
 ) -> tuple[dict[str, Stretches], dict[str, SoftKey]]:
     """The names and the soft key of each reader; logits are reduced batch by batch and never held all at once."""
-    model, size = subject.model, subject.model.config.vocab_size
+    model, size = evaluated.model, evaluated.model.config.vocab_size
     n_texts, length = text.cipher_ST.shape
     named: dict[str, Stretches] = {
         reader.name: {
@@ -265,7 +267,7 @@ def _read(
         )
         for reader in readers
     }
-    batches = readings(
+    batches = forward_batches(
         model.params,
         model.config,
         text.cipher_ST,
@@ -283,14 +285,14 @@ def _read(
     return named, soft
 
 
-def _stretches(reader: Reader, window: int, length: int) -> list[tuple[int, int]]:
+def _stretches(reader: SymbolNamer, window: int, length: int) -> list[tuple[int, int]]:
     """Where a reader's names are wanted: a causal one names all in one go, one that looks ahead window by window."""
     if not reader.looks_ahead:
         return [(0, length)]
     return [(first, first + window) for first in (*range(0, length - window, STRIDE), length - window)]
 
 
-def _logits_between(reader: Reader, h_BTD: jax.Array) -> Callable[[int, int], np.ndarray]:
+def _logits_between(reader: SymbolNamer, h_BTD: jax.Array) -> Callable[[int, int], np.ndarray]:
     """A function from (first, stop) to the logits of that stretch when the text is read up to its end."""
     if reader.looks_ahead:
         return lambda first, stop: np.asarray(reader.logits(h_BTD, stop)[:, first:stop])

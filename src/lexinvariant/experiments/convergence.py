@@ -15,6 +15,14 @@ from typing import Any, Literal
 import numpy as np
 
 from lexinvariant.errors import UserError
+from lexinvariant.experiments.evaluated_model import (
+    CommonOptions,
+    EvaluatedModel,
+    HeldOut,
+    held_out,
+    open_model,
+    open_pair,
+)
 from lexinvariant.experiments.perplexity import (
     AVERAGINGS,
     WINDOW,
@@ -26,15 +34,7 @@ from lexinvariant.experiments.perplexity import (
     smoothed_nats,
 )
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter
-from lexinvariant.experiments.subject import (
-    CommonOptions,
-    HeldOut,
-    Subject,
-    held_out,
-    open_pair,
-    open_subject,
-)
-from lexinvariant.model.reading import readings
+from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.scoring import mixture
 
 Say = Callable[[str], None]
@@ -77,19 +77,19 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
         raise UserError(
             f"--sequences is {options.sequences} and --draws is {options.draws}: give both at least 1."
         )
-    subjects = _subjects(options)
-    context = subjects[0].model.config.context
+    models = _subjects(options)
+    context = models[0].model.config.context
     if not 1 <= options.window <= context:
         raise UserError(
             f"A window of {options.window} symbols does not fit the model's context of {context}: give --window a "
             f"number from 1 to {context}."
         )
-    text = held_out(subjects[0], options.data, options.split, options.sequences)
+    text = held_out(models[0], options.data, options.split, options.sequences)
     provenance = Provenance(
         experiment="convergence",
         seed=options.seed,
         command=command,
-        model_hash=subjects[0].hash,
+        model_hash=models[0].hash,
         data_hash=text.fingerprint,
         draws=options.draws,
     )
@@ -99,24 +99,24 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
         "sequences": len(text.tok_ST),
         "window": options.window,
         "context": context,
-        "vocab_size": subjects[0].model.config.vocab_size,
+        "vocab_size": models[0].model.config.vocab_size,
     }
     rows: list[Row] = []
     with RowWriter(options.out / "convergence.jsonl", provenance) as writer:
         weight_RS = resampled(len(text.tok_ST), options.seed)
         smoothed: list[Floats] = []
-        for subject in subjects:
-            nats_ST = losses(subject, text, options, say)
+        for evaluated in models:
+            nats_ST = losses(evaluated, text, options, say)
             smoothed.append(smoothed_nats(nats_ST, options.window))
-            values = _curve_values(subject, nats_ST, smoothed[-1], weight_RS)
+            values = _curve_values(evaluated, nats_ST, smoothed[-1], weight_RS)
             rows.append(writer.write("curve", **setting, **values))
             say(
-                f"{options.corpus_name}, {subject.name}: perplexity {values['start']['geometric']:.2f} over the first "
-                f"{options.window} symbols, {values['end']['geometric']:.2f} over the last"
+                f"{options.corpus_name}, {evaluated.name}: perplexity {values['start']['geometric']:.2f} over the "
+                f"first {options.window} symbols, {values['end']['geometric']:.2f} over the last"
             )
-        if len(subjects) == 2:
+        if len(models) == 2:
             values = _gap_values(smoothed[0], smoothed[1], weight_RS)
-            values["names"] = [subject.name for subject in subjects]
+            values["names"] = [evaluated.name for evaluated in models]
             rows.append(writer.write("gap", **setting, **values))
             say(
                 f"{options.corpus_name}: the gap falls from {values['start']['geometric']:.2f} to "
@@ -125,10 +125,10 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
     return rows
 
 
-def _subjects(options: Options) -> tuple[Subject, ...]:
+def _subjects(options: Options) -> tuple[EvaluatedModel, ...]:
     """The lexinvariant model, and its twin if there is one."""
     if options.baseline is None:
-        ours = open_subject(options.model)
+        ours = open_model(options.model)
         if not ours.model.config.lexicon.is_lexinvariant:
             raise UserError(
                 f"{options.model} is not a lexinvariant model: give one, and a standard model as --baseline."
@@ -145,15 +145,17 @@ def _subjects(options: Options) -> tuple[Subject, ...]:
     return ours, theirs
 
 
-def losses(subject: Subject, text: HeldOut, options: Options, say: Say = lambda line: None) -> Floats:
+def losses(
+    evaluated: EvaluatedModel, text: HeldOut, options: Options, say: Say = lambda line: None
+) -> Floats:
     """nats_ST: the loss of every symbol, of the mixture over draws of the lexicon."""
-    draws = draws_used(subject, options.draws)
+    draws = draws_used(evaluated, options.draws)
     logp_KST = np.empty((draws, *text.tok_ST.shape), np.float32)
     spoken = time.perf_counter()
     for k in range(draws):
-        for rows, reading in readings(
-            subject.model.params,
-            subject.model.config,
+        for rows, reading in forward_batches(
+            evaluated.model.params,
+            evaluated.model.config,
             text.tok_ST,
             text.piece_S,
             seed=options.seed,
@@ -164,22 +166,24 @@ def losses(subject: Subject, text: HeldOut, options: Options, say: Say = lambda 
             logp_KST[k, rows] = np.asarray(reading.logp_BT)
             if time.perf_counter() - spoken > SECONDS_BETWEEN_NEWS:
                 of_draws = f", draw {k + 1} of {draws}" if draws > 1 else ""
-                say(f"{subject.name}: {rows.stop} of {len(text.tok_ST)} sequences{of_draws}")
+                say(f"{evaluated.name}: {rows.stop} of {len(text.tok_ST)} sequences{of_draws}")
                 spoken = time.perf_counter()
     return -np.stack([mixture(logp_KST[:, s]) for s in range(len(text.tok_ST))])
 
 
-def draws_used(subject: Subject, draws: int) -> int:
+def draws_used(evaluated: EvaluatedModel, draws: int) -> int:
     """A standard model has nothing to draw."""
-    return draws if subject.model.config.lexicon.is_lexinvariant else 1
+    return draws if evaluated.model.config.lexicon.is_lexinvariant else 1
 
 
-def _curve_values(subject: Subject, nats_ST: Floats, nats_SI: Floats, weight_RS: Floats) -> dict[str, Any]:
+def _curve_values(
+    evaluated: EvaluatedModel, nats_ST: Floats, nats_SI: Floats, weight_RS: Floats
+) -> dict[str, Any]:
     curves = {how: perplexity_curve(nats_SI, how, weight_RS) for how in AVERAGINGS}
     return {
-        "role": "lexinvariant" if subject.model.config.lexicon.is_lexinvariant else "standard",
-        "name": subject.name,
-        "subject_hash": subject.hash,
+        "role": "lexinvariant" if evaluated.model.config.lexicon.is_lexinvariant else "standard",
+        "name": evaluated.name,
+        "subject_hash": evaluated.hash,
         **_ends(curves),
         "last_symbol_perplexity": float(np.exp(nats_ST[:, -1].mean())),
         # Enough to draw the geometric curve again with any window: means of logs can be taken in any order.

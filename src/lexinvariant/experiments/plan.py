@@ -20,8 +20,8 @@ from lexinvariant.experiments import (
     training,
     uncertainty,
 )
+from lexinvariant.experiments.evaluated_model import open_model, open_pair
 from lexinvariant.experiments.rows import hash_bytes
-from lexinvariant.experiments.subject import open_pair, open_subject
 from lexinvariant.text import CharVocab, HuggingFaceVocab
 
 Say = Callable[[str], None]
@@ -50,7 +50,7 @@ class Materials:
 def plan(materials: Materials) -> Iterator[tuple[str, Any]]:
     """(name, options) of every experiment that fits the model's vocabulary, the paper's sizes first and foremost."""
     m, quick = materials, materials.quick
-    model = open_subject(m.model).model
+    model = open_model(m.model).model
     common: dict[str, Any] = {
         "model": m.model,
         "out": m.out,
@@ -104,7 +104,7 @@ def run_all(materials: Materials, say: Say) -> None:
     """Run what has not been run with the same models and settings; interrupting loses at most one experiment."""
     if materials.baseline:
         open_pair(materials.model, materials.baseline)  # complains before hours of work, not after
-    models = [open_subject(place).hash for place in (materials.model, materials.baseline) if place]
+    models = [open_model(place).hash for place in (materials.model, materials.baseline) if place]
     steps = list(plan(materials))
     path = materials.out / DONE
     done: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from lexinvariant.errors import UserError
+from lexinvariant.experiments.evaluated_model import CommonOptions, EvaluatedModel, open_one_or_pair
 from lexinvariant.experiments.intervals import wilson
 from lexinvariant.experiments.news import News
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter, hash_bytes, hash_files
@@ -38,9 +39,8 @@ from lexinvariant.experiments.semantic_prompts import (
     question_text,
     words_of,
 )
-from lexinvariant.experiments.subject import CommonOptions, Subject, open_one_or_pair
+from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.greedy import greedy_tokens
-from lexinvariant.model.reading import readings
 from lexinvariant.model.scoring import mixture
 from lexinvariant.text import Vocab, read_documents
 
@@ -83,9 +83,9 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
             f"--prompts is {options.prompts}, --draws {options.draws} and --continuation {options.continuation}: give "
             "prompts and draws at least 1, and continuation at least 0."
         )
-    subjects = open_one_or_pair(options.model, options.baseline)
-    asked, data_hash = ask(options, subjects[0])
-    examples = _examples(options, subjects[0])
+    models = open_one_or_pair(options.model, options.baseline)
+    asked, data_hash = ask(options, models[0])
+    examples = _examples(options, models[0])
     say(
         f"{len(asked.questions)} questions; {asked.skipped} of {asked.passages} passages have words of fewer than "
         f"{OPTIONS} categories and were skipped"
@@ -94,17 +94,17 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
         experiment="semantic",
         seed=options.seed,
         command=command,
-        model_hash=subjects[0].hash,
+        model_hash=models[0].hash,
         data_hash=data_hash,
         draws=options.draws,
     )
     rows: list[Row] = []
     with RowWriter(options.out / "semantic.jsonl", provenance) as writer:
-        for subject in subjects:
-            who = _who(subject, options)
+        for evaluated in models:
+            who = _who(evaluated, options)
             together = asked.questions + [example.question for example in examples if example.fits]
-            logp_QO, n_QO = option_scores(subject, together, options, say)
-            written = _continuations(subject, together, options, say)
+            logp_QO, n_QO = option_scores(evaluated, together, options, say)
+            written = _continuations(evaluated, together, options, say)
             told = [_told(*answer) for answer in zip(together, logp_QO, n_QO, written, strict=True)]
             n = len(asked.questions)
             values = summary(asked.questions, logp_QO[:n], n_QO[:n], written[:n])
@@ -112,7 +112,7 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
             rows.append(writer.write("accuracy", **who, **values))
             low, high = values["interval"]["mean"]
             say(
-                f"{subject.name}: {values['accuracy']['mean']:.1%} right ({low:.1%} to {high:.1%}; chance 25%)"
+                f"{evaluated.name}: {values['accuracy']['mean']:.1%} right ({low:.1%} to {high:.1%}; chance 25%)"
             )
             rows += [writer.write("question", **who, **answer) for answer in told[:n]]
             of_examples = iter(told[n:])
@@ -124,53 +124,53 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
     return rows
 
 
-def _who(subject: Subject, options: Options) -> dict[str, Any]:
+def _who(evaluated: EvaluatedModel, options: Options) -> dict[str, Any]:
     text = Path(options.data_text).name if options.data_text else "built-in passages"
     return {
-        "group": f"{text}, {subject.model.vocab.name}",
-        "name": subject.name,
-        "name_hash": subject.hash,
-        "lexinvariant": subject.model.config.lexicon.is_lexinvariant,
-        "vocab": subject.model.vocab.name,
-        "vocab_size": subject.model.config.vocab_size,
-        "characters": subject.knows_characters,
+        "group": f"{text}, {evaluated.model.vocab.name}",
+        "name": evaluated.name,
+        "name_hash": evaluated.hash,
+        "lexinvariant": evaluated.model.config.lexicon.is_lexinvariant,
+        "vocab": evaluated.model.vocab.name,
+        "vocab_size": evaluated.model.config.vocab_size,
+        "characters": evaluated.knows_characters,
         "text": text,
     }
 
 
-def _n_continued(subject: Subject, options: Options) -> int:
-    return options.continuation or (16 if subject.knows_characters else 5)
+def _n_continued(evaluated: EvaluatedModel, options: Options) -> int:
+    return options.continuation or (16 if evaluated.knows_characters else 5)
 
 
 def encode(vocab: Vocab, text: str) -> np.ndarray:
     return vocab.encode(text).astype(np.int64)
 
 
-def passage_budget(subject: Subject, options: Options) -> int:
+def passage_budget(evaluated: EvaluatedModel, options: Options) -> int:
     """Tokens that a passage may take so that every question about it, and what follows, fits the context."""
-    vocab = subject.model.vocab
+    vocab = evaluated.model.vocab
     longest = max(len(ids) for ids in vocab.encode_batch([options.lead + word for word in CATEGORY_OF]))
     frame = max(
         len(ids) for ids in vocab.encode_batch(["\n" + question_text(c, [""] * 4) for c in CATEGORIES])
     )
     budget = (
-        subject.model.config.context
+        evaluated.model.config.context
         - frame
         - OPTIONS * longest
-        - max(longest, _n_continued(subject, options))
+        - max(longest, _n_continued(evaluated, options))
     )
     if budget < SHORTEST_PASSAGE:
         raise UserError(
-            f"The context of {subject.name} has {subject.model.config.context} tokens, which leaves {max(budget, 0)} "
-            f"for a passage: give a model with at least {SHORTEST_PASSAGE - budget} more."
+            f"The context of {evaluated.name} has {evaluated.model.config.context} tokens, which leaves "
+            f"{max(budget, 0)} for a passage: give a model with at least {SHORTEST_PASSAGE - budget} more."
         )
     return budget
 
 
-def ask(options: Options, subject: Subject) -> tuple[QuestionSet, str]:
+def ask(options: Options, evaluated: EvaluatedModel) -> tuple[QuestionSet, str]:
     """The questions, with passages cut to the model's context, and the hash of the text they were made from."""
-    vocab = subject.model.vocab
-    most = passage_budget(subject, options)
+    vocab = evaluated.model.vocab
+    most = passage_budget(evaluated, options)
     if options.data_text is None:
         texts, data_hash = list(PASSAGES), hash_bytes("\n".join(PASSAGES).encode())
     else:
@@ -192,10 +192,10 @@ def ask(options: Options, subject: Subject) -> tuple[QuestionSet, str]:
 
 
 def option_scores(
-    subject: Subject, questions: Sequence[Question], options: Options, say: Say = lambda line: None
+    evaluated: EvaluatedModel, questions: Sequence[Question], options: Options, say: Say = lambda line: None
 ) -> tuple[np.ndarray, np.ndarray]:
     """(logp_QO, n_QO): the log-probability of each option after its question, in nats, and its tokens."""
-    model = subject.model
+    model = evaluated.model
     prompts = [encode(model.vocab, question.prompt) for question in questions]
     texts, n_QO = [], np.zeros((len(questions), OPTIONS), np.int64)
     for q, (question, prompt_T) in enumerate(zip(questions, prompts, strict=True)):
@@ -210,9 +210,9 @@ def option_scores(
     address_S = np.repeat(np.arange(len(questions)), OPTIONS)  # one lexicon for all options of a question
     draws = options.draws if model.config.lexicon.is_lexinvariant else 1
     logp_KST = np.zeros((draws, *tok_ST.shape))
-    news = News(say, f"{subject.name}, options read", draws * len(texts))
+    news = News(say, f"{evaluated.name}, options read", draws * len(texts))
     for draw in range(draws):
-        for rows, reading in readings(
+        for rows, reading in forward_batches(
             model.params,
             model.config,
             tok_ST,
@@ -231,20 +231,22 @@ def option_scores(
     return np.array(logp_S).reshape(n_QO.shape), n_QO
 
 
-def _continuations(subject: Subject, questions: Sequence[Question], options: Options, say: Say) -> list[str]:
+def _continuations(
+    evaluated: EvaluatedModel, questions: Sequence[Question], options: Options, say: Say
+) -> list[str]:
     """What the model writes after each question; to a lexinvariant model, symbols that it has not read are one."""
-    model = subject.model
+    model = evaluated.model
     prompts = [encode(model.vocab, question.prompt) for question in questions]
     tok_SN = greedy_tokens(
         model.params,
         model.config,
         prompts,
-        _n_continued(subject, options),
+        _n_continued(evaluated, options),
         seed=options.seed,
         draws=options.draws,
         batch_size=options.batch_size,
         dtype=options.dtype,
-        advance=News(say, f"{subject.name}, questions continued", len(prompts)),
+        advance=News(say, f"{evaluated.name}, questions continued", len(prompts)),
     )
     if not model.config.lexicon.is_lexinvariant:
         return [model.vocab.decode(tok_N) for tok_N in tok_SN]
@@ -328,7 +330,7 @@ class Example:
     fits: bool
 
 
-def _examples(options: Options, subject: Subject) -> list[Example]:
+def _examples(options: Options, evaluated: EvaluatedModel) -> list[Example]:
     """The paper's question about its own passage, where its source is given, and about one of the same kind."""
     passages = {"ours": LIKE_THE_PAPERS}
     if options.paper_tex is not None:
@@ -344,8 +346,8 @@ def _examples(options: Options, subject: Subject) -> list[Example]:
         words = words_of(passage)
         counts = tuple(words[option] for option in EXAMPLE_OPTIONS)
         question = Question(passage, EXAMPLE_CATEGORY, EXAMPLE_OPTIONS, EXAMPLE_RIGHT, counts)
-        ends = subject.model.vocab.encode_batch([options.lead + option for option in EXAMPLE_OPTIONS])
-        after = max(_n_continued(subject, options), *map(len, ends))
-        n_tokens = len(encode(subject.model.vocab, question.prompt)) + after
-        out.append(Example(name, question, n_tokens, n_tokens <= subject.model.config.context))
+        ends = evaluated.model.vocab.encode_batch([options.lead + option for option in EXAMPLE_OPTIONS])
+        after = max(_n_continued(evaluated, options), *map(len, ends))
+        n_tokens = len(encode(evaluated.model.vocab, question.prompt)) + after
+        out.append(Example(name, question, n_tokens, n_tokens <= evaluated.model.config.context))
     return out

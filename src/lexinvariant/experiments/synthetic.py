@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from lexinvariant.errors import UserError
+from lexinvariant.experiments.evaluated_model import CommonOptions, EvaluatedModel, open_one_or_pair
 from lexinvariant.experiments.intervals import wilson
 from lexinvariant.experiments.news import News
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter
-from lexinvariant.experiments.subject import CommonOptions, Subject, open_one_or_pair
 from lexinvariant.experiments.symbol_tasks import (
     Alphabet,
     Answers,
@@ -108,47 +108,49 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
         raise UserError("--examples, --sweep-examples and --draws are counts: give each at least 1.")
     for task in (*options.tasks(), *options.grid()):
         check(task)
-    subjects = open_one_or_pair(options.model, options.baseline)
-    alphabets, data_hash = _alphabets(options, subjects[0])
+    models = open_one_or_pair(options.model, options.baseline)
+    alphabets, data_hash = _alphabets(options, models[0])
     for task in options.tasks():
-        _check_fits(task, make_examples(task, alphabets["even"], 1, options.seed), subjects[0])
+        _check_fits(task, make_examples(task, alphabets["even"], 1, options.seed), models[0])
     provenance = Provenance(
         experiment="synthetic",
         seed=options.seed,
         command=command,
-        model_hash=subjects[0].hash,
+        model_hash=models[0].hash,
         data_hash=data_hash,
         draws=options.draws,
     )
     with RowWriter(options.out / "synthetic.jsonl", provenance) as writer:
         rows = [
-            writer.write("task", **measure(options, subject, task, drawn, alphabet, options.examples, say))
+            writer.write("task", **measure(options, evaluated, task, drawn, alphabet, options.examples, say))
             for drawn, alphabet in alphabets.items()
             for task in options.tasks()
-            for subject in subjects
+            for evaluated in models
         ]
         if options.sweep:
             rows += [
                 writer.write(
                     "sweep",
-                    **measure(options, subject, task, "even", alphabets["even"], options.sweep_examples, say),
+                    **measure(
+                        options, evaluated, task, "even", alphabets["even"], options.sweep_examples, say
+                    ),
                 )
-                for task in _that_fit(options, subjects[0], alphabets["even"], say)
-                for subject in subjects
+                for task in _that_fit(options, models[0], alphabets["even"], say)
+                for evaluated in models
             ]
     return rows
 
 
-def _alphabets(options: Options, subject: Subject) -> tuple[dict[str, Alphabet], str | None]:
+def _alphabets(options: Options, evaluated: EvaluatedModel) -> tuple[dict[str, Alphabet], str | None]:
     """The ways of drawing symbols, and the fingerprint of the data that gave the frequencies."""
-    vocab = subject.model.vocab
+    vocab = evaluated.model.vocab
     alphabets = {"even": alphabet_of(vocab, line_end=options.line_end)}
     if options.data is None:
         return alphabets, None
     corpus = open_data(options.data)
     if isinstance(corpus, MarkovLanguage) or corpus.vocab.name != vocab.name:
         raise UserError(
-            f"{options.data} was prepared with the vocabulary {corpus.vocab.name} and {subject.name} reads "
+            f"{options.data} was prepared with the vocabulary {corpus.vocab.name} and {evaluated.name} reads "
             f"{vocab.name}: give data prepared with the model's own vocabulary."
         )
     alphabets["frequency"] = alphabet_of(vocab, token_counts(corpus), options.line_end)
@@ -169,37 +171,37 @@ def _n_tokens(examples: Examples) -> int:
     return examples.prompt_ST.shape[1] + examples.answer_SN.shape[1]
 
 
-def _check_fits(task: Task, examples: Examples, subject: Subject) -> None:
-    context = subject.model.config.context
+def _check_fits(task: Task, examples: Examples, evaluated: EvaluatedModel) -> None:
+    context = evaluated.model.config.context
     if _n_tokens(examples) > context:
         smaller = "--pairs" if isinstance(task, LookUp) else "--demonstrations or --length"
         raise UserError(
-            f"An example of {task.name} takes {_n_tokens(examples)} tokens and the context of {subject.name} has "
+            f"An example of {task.name} takes {_n_tokens(examples)} tokens and the context of {evaluated.name} has "
             f"{context}: give a smaller {smaller}."
         )
 
 
-def _that_fit(options: Options, subject: Subject, alphabet: Alphabet, say: Say) -> list[Task]:
+def _that_fit(options: Options, evaluated: EvaluatedModel, alphabet: Alphabet, say: Say) -> list[Task]:
     fitting = []
     for task in options.grid():
         n = min(len(alphabet.symbol_M), alphabet.n_drawable)
         if task.most_different > n:
             say(f"left out: {task} needs {task.most_different} different symbols and there are {n}")
-        elif _n_tokens(make_examples(task, alphabet, 1, options.seed)) > subject.model.config.context:
-            say(f"left out: {task} does not fit the context of {subject.model.config.context}")
+        elif _n_tokens(make_examples(task, alphabet, 1, options.seed)) > evaluated.model.config.context:
+            say(f"left out: {task} does not fit the context of {evaluated.model.config.context}")
         else:
             fitting.append(task)
     return fitting
 
 
-def greedy_model(subject: Subject, options: Options, say: Say) -> Continue:
+def greedy_model(evaluated: EvaluatedModel, options: Options, say: Say) -> Continue:
     """The model as something that continues prompts."""
 
     def continue_(prompt_ST: np.ndarray, n: int) -> np.ndarray:
-        news = News(say, f"{subject.name}, prompts of {prompt_ST.shape[1]} tokens", len(prompt_ST))
+        news = News(say, f"{evaluated.name}, prompts of {prompt_ST.shape[1]} tokens", len(prompt_ST))
         return greedy_tokens(
-            subject.model.params,
-            subject.model.config,
+            evaluated.model.params,
+            evaluated.model.config,
             list(prompt_ST),
             n,
             seed=options.seed,
@@ -213,16 +215,16 @@ def greedy_model(subject: Subject, options: Options, say: Say) -> Continue:
 
 
 def measure(
-    options: Options, subject: Subject, task: Task, drawn: str, alphabet: Alphabet, n: int, say: Say
+    options: Options, evaluated: EvaluatedModel, task: Task, drawn: str, alphabet: Alphabet, n: int, say: Say
 ) -> dict[str, Any]:
     examples = make_examples(task, alphabet, n, options.seed)
-    answers = answer(examples, greedy_model(subject, options, say))
+    answers = answer(examples, greedy_model(evaluated, options, say))
     values = describe(task, drawn, alphabet, examples, answers)
     say(
-        f"{subject.name}: {task} with symbols drawn {'evenly' if drawn == 'even' else 'by frequency'}: "
+        f"{evaluated.name}: {task} with symbols drawn {'evenly' if drawn == 'even' else 'by frequency'}: "
         f"{values['accuracy']:.1%} of answer symbols right ({values['low']:.1%} to {values['high']:.1%})"
     )
-    vocab, config = subject.model.vocab, subject.model.config
+    vocab, config = evaluated.model.vocab, evaluated.model.config
     shown = [
         {
             "prompt": vocab.decode(examples.prompt_ST[i]),
@@ -234,13 +236,13 @@ def measure(
     return {
         "label": options.corpus_name,
         "group": f"{options.corpus_name}, {vocab.name}".lstrip(", "),
-        "name": subject.name,
-        "name_hash": subject.hash,
+        "name": evaluated.name,
+        "name_hash": evaluated.hash,
         "lexinvariant": config.lexicon.is_lexinvariant,
         "vocab": vocab.name,
         "vocab_size": config.vocab_size,
-        "characters": subject.knows_characters,
-        "records_share": subject.records_share,
+        "characters": evaluated.knows_characters,
+        "records_share": evaluated.records_share,
         **values,
         "shown": shown,
     }

@@ -24,7 +24,7 @@ from lexinvariant.theory.smc import particles
 from lexinvariant.theory.worst import fit_exponent, two_level_l1
 
 if TYPE_CHECKING:
-    from lexinvariant.experiments.subject import Subject
+    from lexinvariant.experiments.evaluated_model import EvaluatedModel
 
 DELTA = 0.05
 Say = Callable[[str], None]
@@ -105,10 +105,10 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
     return rows
 
 
-def _open_model(place: str) -> Subject:
-    from lexinvariant.experiments.subject import open_subject  # a model needs jax; the theory does not
+def _open_model(place: str) -> EvaluatedModel:
+    from lexinvariant.experiments.evaluated_model import open_model  # a model needs jax; the theory does not
 
-    return open_subject(place)
+    return open_model(place)
 
 
 def _corpus(options: Options) -> tuple[str, str, str]:
@@ -242,7 +242,12 @@ def _bounds(record: Callable[..., None]) -> None:
 
 
 def _english(
-    record: Callable[..., None], fit: str, held_out: str, options: Options, model: Subject | None, say: Say
+    record: Callable[..., None],
+    fit: str,
+    held_out: str,
+    options: Options,
+    model: EvaluatedModel | None,
+    say: Say,
 ) -> None:
     """The best a lexinvariant model with this n-gram's knowledge of English can do, by context length."""
     alphabet = english.LETTERS_AND_SPACE
@@ -288,14 +293,16 @@ def _english(
         say(f"model {model.name}: scored {len(passages)} texts")
 
 
-def _model_curve(record: Callable[..., None], passages: list[str], subject: Subject, draws: int) -> None:
-    scores = subject.model.score(passages, draws=draws)
+def _model_curve(
+    record: Callable[..., None], passages: list[str], evaluated: EvaluatedModel, draws: int
+) -> None:
+    scores = evaluated.model.score(passages, draws=draws)
     for index, (passage, logp) in enumerate(zip(passages, scores, strict=True)):
         if len(logp) != len(passage):
             raise UserError(
                 f"The model gave {len(logp)} scores for {len(passage)} characters: it is not character-level."
             )
-        record("model", text=index, nats=-logp.astype(np.float64), name=subject.name)
+        record("model", text=index, nats=-logp.astype(np.float64), name=evaluated.name)
 
 
 def _bench(record: Callable[..., None], fit: str, held_out: str, options: Options, say: Say) -> None:

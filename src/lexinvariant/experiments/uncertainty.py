@@ -16,12 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
-from lexinvariant.decipher.probe import Reader, head_reader, load_probe
+from lexinvariant.decipher.probe import SymbolNamer, head_namer, load_probe
 from lexinvariant.errors import UserError
+from lexinvariant.experiments.evaluated_model import (
+    CommonOptions,
+    EvaluatedModel,
+    need_characters,
+    open_model,
+)
 from lexinvariant.experiments.paper_texts import PAPER_TEXTS, SYMBOL
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter, hash_bytes
-from lexinvariant.experiments.subject import CommonOptions, Subject, need_characters, open_subject
-from lexinvariant.model.reading import readings
+from lexinvariant.model.batches import forward_batches
 
 Say = Callable[[str], None]
 LONGEST_LINE_SHOWN = 24
@@ -75,9 +80,9 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
     if options.temperature is not None and not options.temperature > 0:
         raise UserError(f"--temperature is {options.temperature}: give a number above 0.")
     texts = _texts(options)
-    subject = open_subject(options.model)
-    reader = _reader(subject, options)
-    context = subject.model.config.context
+    evaluated = open_model(options.model)
+    reader = _reader(evaluated, options)
+    context = evaluated.model.config.context
     for one in texts:
         if len(one.text) > context:
             say(
@@ -93,15 +98,15 @@ def run(options: Options, command: str = "", say: Say = lambda line: None) -> li
         experiment="uncertainty",
         seed=options.seed,
         command=command,
-        model_hash=subject.hash,
+        model_hash=evaluated.hash,
         data_hash=hash_bytes("\0".join(one.symbol + one.text for one in texts).encode()),
         draws=options.draws,
     )
     rows = []
     with RowWriter(options.out / "uncertainty.jsonl", provenance) as writer:
-        for one, posterior_OV in zip(texts, posteriors(subject, reader, texts, options), strict=True):
+        for one, posterior_OV in zip(texts, posteriors(evaluated, reader, texts, options), strict=True):
             values = _row(one, posterior_OV)
-            rows.append(writer.write("posterior", name=subject.name, reader=reader.name, **values))
+            rows.append(writer.write("posterior", name=evaluated.name, reader=reader.name, **values))
             say(_spoken(one, rows[-1]))
     return rows
 
@@ -149,27 +154,27 @@ def _given(text: str) -> tuple[str, str]:
         raise UserError(f"{text} cannot be read as UTF-8 text: check the file.") from error
 
 
-def _reader(subject: Subject, options: Options) -> Reader:
+def _reader(evaluated: EvaluatedModel, options: Options) -> SymbolNamer:
     """The model's own head, or the probe."""
-    need_characters(subject, "The uncertainty experiment")
-    if not subject.model.config.lexicon.is_lexinvariant:
+    need_characters(evaluated, "The uncertainty experiment")
+    if not evaluated.model.config.lexicon.is_lexinvariant:
         raise UserError(
-            f"{subject.name} is not a lexinvariant model and knows each character by name: give a lexinvariant one."
+            f"{evaluated.name} is not a lexinvariant model and knows each character by name: give a lexinvariant one."
         )
     if options.probe is not None:
         probe = load_probe(options.probe)
-        probe.check(subject.model.config, subject.hash)
+        probe.check(evaluated.model.config, evaluated.hash)
         return probe.reader
-    if not subject.model.config.decipher_head:
+    if not evaluated.model.config.decipher_head:
         raise UserError(
-            f"{subject.name} has no deciphering head: give a probe trained on it (--probe FILE), or a model trained "
+            f"{evaluated.name} has no deciphering head: give a probe trained on it (--probe FILE), or a model trained "
             "with --model.decipher-head."
         )
-    return head_reader(subject.model, subject.name)
+    return head_namer(evaluated.model, evaluated.name)
 
 
 def posteriors(
-    subject: Subject, reader: Reader, texts: Sequence[Ciphered], options: Options
+    evaluated: EvaluatedModel, reader: SymbolNamer, texts: Sequence[Ciphered], options: Options
 ) -> list[NDArray[np.float64]]:
     """posterior_OV for each text: what the symbol stands for at each occurrence, given the text up to it.
 
@@ -177,13 +182,13 @@ def posteriors(
     ends in each occurrence beyond it. Windows are padded to the context: the model is causal, so that what follows an
     occurrence changes nothing. The draws are the same for all windows, so no text's result depends on the others.
     """
-    config = subject.model.config
+    config = evaluated.model.config
     tok_ST, place_O = _windows(texts, config.context)
     sequence_O, at_O = np.array(place_O, np.int64).T
     probability_OV = np.zeros((len(at_O), config.vocab_size))
     for draw in range(options.draws):
-        for rows, reading in readings(
-            subject.model.params,
+        for rows, reading in forward_batches(
+            evaluated.model.params,
             config,
             tok_ST,
             np.zeros(len(tok_ST), np.int64),  # one address: what stands in a window decides alone

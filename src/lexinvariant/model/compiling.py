@@ -9,7 +9,7 @@ import jax
 Result = TypeVar("Result")
 
 
-def jit_soon(
+def jit_fast_compile(
     *, static_argnames: Sequence[str] = ()
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """`jax.jit` for what is first called while somebody waits, and not from within another jit: on a CPU it leaves out

@@ -15,7 +15,7 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import lexicon as lexica
 from lexinvariant.model.attention import causal_attention, choose_implementation, toeplitz
-from lexinvariant.model.compiling import jit_soon
+from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.params import Layer, Params
 from lexinvariant.model.readout import IMPOSSIBLE, log_likelihood, logit_scale, logits
 from lexinvariant.model.recall import Memory, empty_memory, memory_of, recalled_next, remember
@@ -44,7 +44,7 @@ class State(NamedTuple):
     read_B: jax.Array  # log-probability of all that was read, where draws are to be weighed by it
 
 
-@jit_soon(static_argnames=("config", "room", "weighed", "dtype"))
+@jit_fast_compile(static_argnames=("config", "room", "weighed", "dtype"))
 def read_prompts(
     params: Params,
     config: ModelConfig,
@@ -61,7 +61,7 @@ def read_prompts(
     used, (batch, length) = config.lexicon.at_evaluation, rank_BT.shape
     drawn = lexica.draw(
         used,
-        params.lexicals,
+        params.embedding,
         key_B,
         rank_1R,
         rows=lexica.n_rows(used.kind, config.readout, config.vocab_size, rank_1R.shape[1]),
@@ -71,7 +71,7 @@ def read_prompts(
     row_BR = jnp.broadcast_to(drawn.target_BT, (batch, rank_1R.shape[1]))
     row_BT = jnp.take_along_axis(row_BR, rank_BT, axis=1)
     lexicon = lexica.Lexicon(row_BT, row_BT, drawn.table)
-    x_BTD = lexica.embed(params.lexicals, lexicon, jnp.dtype(dtype))
+    x_BTD = lexica.embed(params.embedding, lexicon, jnp.dtype(dtype))
     cache = _empty_cache(config, batch, room, x_BTD.dtype)
     if length > 0:  # a text that starts from nothing has nothing to compile here
         x_BTD, read = jax.lax.scan(lambda x, layer: _block(layer, config, x, n_B), x_BTD, params.layers)
@@ -136,7 +136,7 @@ def read_one(params: Params, config: ModelConfig, state: State, rank_B: jax.Arra
     """Read one more rank after each prompt, each at its own position."""
     batch_B, dtype = jnp.arange(len(rank_B)), state.cache.k_LBTNK.dtype
     row_B1 = jnp.take_along_axis(state.row_BR, rank_B[:, None], axis=1)
-    x_B1D = lexica.embed(params.lexicals, lexica.Lexicon(row_B1, row_B1, state.table), dtype)
+    x_B1D = lexica.embed(params.embedding, lexica.Lexicon(row_B1, row_B1, state.table), dtype)
     x_B1D, cache = _through_layers(params, config, x_B1D, state.cache, state.n_B)
     h_B1D, memory = _final(params, config, x_B1D), state.memory
     if params.recall is not None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model.compiling import jit_soon
+from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.continuation import (
     State,
     check_prompt,
@@ -30,7 +30,7 @@ def _only_top(logp_BR: jax.Array, top_k: int) -> jax.Array:
     return jnp.where(logp_BR >= kth_B1, logp_BR, IMPOSSIBLE)
 
 
-@jit_soon(static_argnames=("config", "n_tokens", "top_k"))
+@jit_fast_compile(static_argnames=("config", "n_tokens", "top_k"))
 def sample(
     params: Params,
     config: ModelConfig,

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from lexinvariant.config import LexiconConfig
-from lexinvariant.model.params import Lexicals
+from lexinvariant.model.params import EmbeddingParams
 
 _AFTER_PERMUTING = 2  # an address that a split in two has not used
 
@@ -61,7 +61,7 @@ def n_rows(kind: str, readout: str, vocab_size: int, length: int) -> int:
 
 def draw(
     config: LexiconConfig,
-    lexicals: Lexicals,
+    embedding: EmbeddingParams,
     key_B: jax.Array,
     tok_BT: jax.Array,
     *,
@@ -74,7 +74,7 @@ def draw(
 
     `anneal_hi` is the curriculum's upper end of the share of permuted symbols; infinity permutes them all.
     """
-    kind, table_VD = config.kind, lexicals.table_VD
+    kind, table_VD = config.kind, embedding.table_VD
 
     if kind == "learned":
         return Lexicon(tok_BT, tok_BT, table_VD)
@@ -147,7 +147,7 @@ def rows_at(table: jax.Array, row_BT: jax.Array) -> jax.Array:
     return jnp.take_along_axis(table, row_BT[:, :, None], axis=1)
 
 
-def embed(lexicals: Lexicals, lexicon: Lexicon, dtype: jnp.dtype) -> jax.Array:
+def embed(embedding: EmbeddingParams, lexicon: Lexicon, dtype: jnp.dtype) -> jax.Array:
     """x_BTD: the rows of the symbols read, through the learnable scale and bias."""
     row_BTD = rows_at(lexicon.table, lexicon.input_BT).astype(jnp.float32)
-    return (row_BTD * lexicals.scale + lexicals.bias).astype(dtype)
+    return (row_BTD * embedding.scale + embedding.bias).astype(dtype)

@@ -23,7 +23,7 @@ Init = Callable[[jax.Array, tuple[int, ...]], jax.Array]
 
 
 @dataclass(frozen=True)
-class Lexicals:
+class EmbeddingParams:
     """What touches token rows at the input; there is a table only where rows are learned."""
 
     table_VD: Any
@@ -72,7 +72,7 @@ class Recall:
 class Params:
     """A model's parameters, or a tree of the same form of anything that is known for each of them."""
 
-    lexicals: Lexicals
+    embedding: EmbeddingParams
     layers: (
         Layer  # stacked: a few large arrays are faster to update, save and pass around than many small ones
     )
@@ -84,7 +84,7 @@ class Params:
     hindsight: Layer | None  # stacked as the others
 
 
-for _node in (Lexicals, Layer, DecipherHead, Recall, Params):
+for _node in (EmbeddingParams, Layer, DecipherHead, Recall, Params):
     jax.tree_util.register_dataclass(_node)
 
 
@@ -168,7 +168,7 @@ def specs(config: ModelConfig) -> Params:
     }
     recall = {"note_DC": _fan_in(c.width), "gate_D": zeros, "ask_DC": zeros}  # at first nothing is asked
     return Params(
-        lexicals=Lexicals(
+        embedding=EmbeddingParams(
             table_VD=spec("VD", _unit_normal) if c.lexicon.has_table else None,
             scale=spec(affine, ones),
             bias=spec(affine, zeros),

@@ -9,7 +9,7 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model.compiling import jit_soon
+from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at
@@ -18,7 +18,7 @@ SHORTEST, LONGEST = 16, 16384
 TOKENS_PER_BATCH = 512  # short texts share a batch, and one text alone wastes little
 
 
-@jit_soon(static_argnames=("config", "dtype"))
+@jit_fast_compile(static_argnames=("config", "dtype"))
 def _log_likelihood(
     params: Params, config: ModelConfig, tok_BT: jax.Array, seed: jax.Array, draw: jax.Array, dtype: str
 ) -> jax.Array:

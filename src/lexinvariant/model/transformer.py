@@ -25,12 +25,12 @@ from lexinvariant.model.readout import log_likelihood
 
 
 def rms_norm(x: jax.Array, eps: float) -> jax.Array:
-    """Without its scale, which goes into the matrix that follows (`scaled`): there its gradient is cheap."""
+    """Without its scale, which goes into the matrix that follows (`fold_norm_scale`): there its gradient is cheap."""
     x32 = x.astype(jnp.float32)
     return (x32 * jax.lax.rsqrt(jnp.mean(x32 * x32, axis=-1, keepdims=True) + eps)).astype(x.dtype)
 
 
-def scaled(scale_D: jax.Array, *matrices: jax.Array, dtype: Any) -> jax.Array:
+def fold_norm_scale(scale_D: jax.Array, *matrices: jax.Array, dtype: Any) -> jax.Array:
     """Matrices side by side that read a normed input, with the norm's scale on their rows."""
     together = jnp.concatenate(matrices, axis=1) if len(matrices) > 1 else matrices[0]
     return (scale_D[:, None] * together).astype(dtype)
@@ -80,7 +80,7 @@ def smear(k_BTNK: jax.Array, previous_B1NK: jax.Array, smear_N: jax.Array) -> ja
     return mixed_BTNK.astype(k_BTNK.dtype)
 
 
-def dropped(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
+def dropout(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
     if key is None or rate == 0:
         return x
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0).astype(x.dtype)
@@ -93,8 +93,8 @@ def project(layer: Layer, config: ModelConfig, n_BTD: jax.Array) -> tuple[jax.Ar
     taking them out of a joint product would copy them.
     """
     by_head = (*n_BTD.shape[:2], config.n_heads, config.head_dim)
-    qk = n_BTD @ scaled(layer.attention_norm_D, layer.query_DE, layer.key_DE, dtype=n_BTD.dtype)
-    v = n_BTD @ scaled(layer.attention_norm_D, layer.value_DE, dtype=n_BTD.dtype)
+    qk = n_BTD @ fold_norm_scale(layer.attention_norm_D, layer.query_DE, layer.key_DE, dtype=n_BTD.dtype)
+    v = n_BTD @ fold_norm_scale(layer.attention_norm_D, layer.value_DE, dtype=n_BTD.dtype)
     q_BTNK, k_BTNK = (part.reshape(by_head) for part in jnp.split(qk, 2, axis=2))
     if config.normalize_qk:
         q_BTNK = unit_norm(q_BTNK, layer.qk_scale_N, config.norm_eps)
@@ -115,7 +115,7 @@ def mlp(layer: Layer, config: ModelConfig, x_BTD: jax.Array) -> jax.Array:
     n_MD = rms_norm(x_BTD, config.norm_eps).reshape(
         -1, config.width
     )  # M = B*T: XLA fuses products of matrices
-    hidden_MF = relu(n_MD @ scaled(layer.mlp_norm_D, layer.up_DF, dtype=x_BTD.dtype))
+    hidden_MF = relu(n_MD @ fold_norm_scale(layer.mlp_norm_D, layer.up_DF, dtype=x_BTD.dtype))
     return (hidden_MF @ layer.down_FD.astype(x_BTD.dtype)).reshape(x_BTD.shape)
 
 
@@ -129,7 +129,7 @@ def block(
     """Pre-norm attention and MLP, each added to the residual stream; causal, or over all of `read_BT`."""
     keys = (None,) * 3 if dropout_key is None else tuple(jax.random.split(dropout_key, 3))
     n_BTD = rms_norm(x_BTD, config.norm_eps)
-    q_BTNK, k_BTNK, v_BTNK = project(layer, config, dropped(n_BTD, config.dropout, keys[0]))
+    q_BTNK, k_BTNK, v_BTNK = project(layer, config, dropout(n_BTD, config.dropout, keys[0]))
     if config.smeared_keys:
         k_BTNK = smear(k_BTNK, jnp.zeros_like(k_BTNK[:, :1]), layer.smear_N)
     past_NT = position_bias(layer, config, layer.position_WN, x_BTD.shape[1])
@@ -148,7 +148,7 @@ def block(
         bias_NTS = toeplitz_both_ways(past_NT, future_NT)
         mixed_BTNK = attention_both_ways(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT)
     x_BTD = x_BTD + mixed_BTNK.reshape(x_BTD.shape) @ layer.out_ED.astype(x_BTD.dtype)
-    return x_BTD + dropped(mlp(layer, config, x_BTD), config.dropout, keys[2])
+    return x_BTD + dropout(mlp(layer, config, x_BTD), config.dropout, keys[2])
 
 
 def trunk(
@@ -166,7 +166,7 @@ def trunk(
             x_BTD = block(layer, config, x_BTD, None if key_L is None else key_L[i])
     n_BTD = rms_norm(x_BTD, config.norm_eps).astype(jnp.float32)
     h_BTD = (n_BTD * params.final_norm_D).astype(x_BTD.dtype)
-    return dropped(h_BTD, config.dropout, dropout_key)
+    return dropout(h_BTD, config.dropout, dropout_key)
 
 
 def hindsight(params: Params, config: ModelConfig, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Array:
@@ -179,7 +179,7 @@ def hindsight(params: Params, config: ModelConfig, h_BTD: jax.Array, read_BT: ja
     return h_BTD
 
 
-class Reading(NamedTuple):
+class ForwardOutput(NamedTuple):
     """What the model makes of a batch."""
 
     logp_BT: jax.Array  # log-probability of every symbol given those before it, nats
@@ -196,7 +196,7 @@ def forward(
     anneal_hi: jax.Array | float = jnp.inf,
     dropout_key: jax.Array | None = None,
     dtype: Any = jnp.float32,
-) -> Reading:
+) -> ForwardOutput:
     """Draw a lexicon for each sequence from its key, read the sequences and score them.
 
     Training passes its own lexicon; the default is the one that a trained model is used with.
@@ -204,7 +204,7 @@ def forward(
     used = lexicon or config.lexicon.at_evaluation
     drawn = lexica.draw(
         used,
-        params.lexicals,
+        params.embedding,
         key_B,
         tok_BT,
         rows=lexica.n_rows(used.kind, config.readout, config.vocab_size, tok_BT.shape[1]),
@@ -212,5 +212,5 @@ def forward(
         dtype=dtype,
         anneal_hi=anneal_hi,
     )
-    h_BTD = trunk(params, config, lexica.embed(params.lexicals, drawn, dtype), dropout_key)
-    return Reading(log_likelihood(params, config, drawn, h_BTD), h_BTD)
+    h_BTD = trunk(params, config, lexica.embed(params.embedding, drawn, dtype), dropout_key)
+    return ForwardOutput(log_likelihood(params, config, drawn, h_BTD), h_BTD)

@@ -1,6 +1,7 @@
 """Models on disk: model.safetensors, config.json and the tokenizer, without any training state."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,14 +14,23 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.model.params import Params
+from lexinvariant.model.tensor_file import SCALE, read_tensors
 from lexinvariant.text import Vocab, load_vocab
 
 Precision = Literal["float32", "bfloat16", "int8"]
-SCALE = ".scale"  # an int8 tensor NAME comes with a float32 tensor NAME.scale, one number a column
 FORMAT = 1
 BUNDLED = "bundled"
 WEIGHTS = Path(__file__).parents[1] / "weights"
 """What comes with the package."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A model's parameters, their configuration and their vocabulary."""
+
+    config: ModelConfig
+    params: Params
+    vocab: Vocab
 
 
 def _quantize(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -88,20 +98,13 @@ def read_description(folder: Path) -> dict[str, Any]:
     return description
 
 
-def load_model(folder: Path) -> tuple[ModelConfig, Params, Vocab]:
-    """Read a model; int8 and bfloat16 weights become float32."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
+def load_weights(place: str | Path = BUNDLED) -> Weights:
+    """The bundled model, one in a folder or one on the Hub; int8 and bfloat16 weights become float32."""
+    folder = find_model(place)
     description = read_description(folder)
     config = configs.from_dict(ModelConfig, description["model"])
     specs = model_params.specs(config)
-    try:
-        tensors = load_file(str(folder / "model.safetensors"))
-    except (OSError, SafetensorError) as error:
-        raise UserError(
-            f"{folder}/model.safetensors is missing or damaged: export the model again."
-        ) from error
+    tensors = read_tensors(folder)
     values = []
     for name, spec in model_params.flatten_named(specs):
         value = tensors.get(name)
@@ -109,11 +112,9 @@ def load_model(folder: Path) -> tuple[ModelConfig, Params, Vocab]:
             raise UserError(
                 f"{folder}/model.safetensors does not fit its config.json ({name}): export it again."
             )
-        scale = tensors.get(name + SCALE)
-        # int8 times float32 is float32 in one pass, with no copy in between.
-        values.append(jnp.asarray(value.astype(np.float32) if scale is None else value * scale))
+        values.append(jnp.asarray(value))
     params = jax.tree.unflatten(jax.tree.structure(specs, is_leaf=model_params.is_spec), values)
-    return config, params, load_vocab(folder)
+    return Weights(config, params, load_vocab(folder))
 
 
 def find_model(place: str | Path) -> Path:

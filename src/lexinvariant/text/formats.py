@@ -29,14 +29,14 @@ class Document(NamedTuple):
 
 
 @dataclass
-class Meter:
+class ReadProgress:
     """How many bytes have been read from files so far; what a progress bar shows."""
 
     done: int = 0
 
 
 class _MeteredFile(io.FileIO):
-    def __init__(self, path: Path, meter: Meter) -> None:
+    def __init__(self, path: Path, meter: ReadProgress) -> None:
         super().__init__(path)
         self._meter = meter
 
@@ -87,7 +87,7 @@ def _damage_errors(suffix: str) -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def open_bytes(path: Path, meter: Meter) -> Iterator["io.BufferedReader[Any]"]:
+def open_bytes(path: Path, meter: ReadProgress) -> Iterator["io.BufferedReader[Any]"]:
     """The file's bytes, decompressed by its suffix; what goes wrong in reading becomes one sentence."""
     suffix = path.suffix.lower()
     damage = _damage_errors(suffix)
@@ -117,7 +117,7 @@ def plain_suffix(path: Path) -> str:
 
 
 def looks_binary(path: Path) -> bool:
-    with open_bytes(path, Meter()) as file:
+    with open_bytes(path, ReadProgress()) as file:
         return b"\0" in file.read(8192)
 
 
@@ -144,7 +144,7 @@ def _cut(data: bytes) -> int:
     return at - 1 if data[at - 1] >= 0xC0 else at
 
 
-def read_text(path: Path, source: str, errors: str, meter: Meter) -> Iterator[Document]:
+def read_text(path: Path, source: str, errors: str, meter: ReadProgress) -> Iterator[Document]:
     """A text file as one document, or as consecutive pieces `#0`, `#1`, ... when it is long."""
     with open_bytes(path, meter) as file:
         if b"\0" in file.peek(8192)[:8192]:
@@ -169,7 +169,7 @@ def _without_bom(text: str, offset: int) -> str:
     return text.removeprefix("\ufeff") if offset == 0 else text
 
 
-def read_json_lines(path: Path, field: str, errors: str, meter: Meter) -> Iterator[Document]:
+def read_json_lines(path: Path, field: str, errors: str, meter: ReadProgress) -> Iterator[Document]:
     """One document a line. A record's `source` names it; without one the file and line do."""
     with open_bytes(path, meter) as file:
         offset = 0
@@ -209,7 +209,7 @@ def source_of(named: Any, place: str) -> str:
     return named if ":" in named else f"{named}:{place}"
 
 
-def read_parquet(path: Path, field: str, meter: Meter) -> Iterator[Document]:
+def read_parquet(path: Path, field: str, meter: ReadProgress) -> Iterator[Document]:
     """One document a row, read row group by row group."""
     import pyarrow
     import pyarrow.parquet

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from lexinvariant.errors import UserError
 from lexinvariant.text.batch import SPLITS
-from lexinvariant.text.formats import Document, Meter
+from lexinvariant.text.formats import Document, ReadProgress
 from lexinvariant.text.manifest import MANIFEST_FILE, Manifest, Shard, fingerprint_of
 from lexinvariant.text.sources import read_documents, size_on_disk
 from lexinvariant.text.splits import assign
@@ -148,7 +148,7 @@ def prepare(
     out = out.expanduser().resolve()
     _check_out(out, overwrite)
     words = load_vocab(vocab)
-    meter = Meter()
+    meter = ReadProgress()
 
     def documents(specs: Sequence[str]) -> Iterator[Document]:
         return chain.from_iterable(read_documents(spec, meter=meter) for spec in specs)
@@ -275,7 +275,7 @@ def _write_failure(out: Path, error: OSError) -> str:
 class _Tick:
     """Redraws a progress bar at most ten times a second."""
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: ReadProgress) -> None:
         self._meter, self._last = meter, 0.0
         self.update = lambda done, text_bytes: None
 
@@ -287,7 +287,7 @@ class _Tick:
 
 
 @contextmanager
-def _progress_bar(sources: Sequence[str], meter: Meter, wanted: bool) -> Iterator[_Tick]:
+def _progress_bar(sources: Sequence[str], meter: ReadProgress, wanted: bool) -> Iterator[_Tick]:
     tick = _Tick(meter)
     if not wanted:
         yield tick

@@ -33,7 +33,7 @@ from lexinvariant.text import hub, stdlib
 from lexinvariant.text.formats import (
     JSON_LINES,
     Document,
-    Meter,
+    ReadProgress,
     looks_binary,
     plain_suffix,
     read_json_lines,
@@ -45,7 +45,7 @@ from lexinvariant.text.letters import FOLDS
 from lexinvariant.text.records import read_records
 from lexinvariant.text.vocab import nearest_file
 
-__all__ = ["Document", "Meter", "SourceSpec", "read_documents", "size_on_disk"]
+__all__ = ["Document", "ReadProgress", "SourceSpec", "read_documents", "size_on_disk"]
 
 _STDLIB = {"stdlib": "all", "stdlib:code": "code", "stdlib:prose": "prose"}
 _OPTIONS = ("field", "source", "limit", "errors", "split", "fold")
@@ -87,13 +87,15 @@ class SourceSpec:
         return cls(place, limit=int(limit) if limit else None, **options)
 
 
-def read_documents(spec: str, *, errors: str | None = None, meter: Meter | None = None) -> Iterator[Document]:
+def read_documents(
+    spec: str, *, errors: str | None = None, meter: ReadProgress | None = None
+) -> Iterator[Document]:
     """The documents of a source (see the top of this file), read as they are asked for.
 
     `errors="replace"` is the same as the option in the source; `meter` counts the bytes read from files.
     """
     parsed = SourceSpec.parse(spec)
-    documents = _read_place(parsed, errors or parsed.errors, meter or Meter())
+    documents = _read_place(parsed, errors or parsed.errors, meter or ReadProgress())
     if parsed.source:
         documents = _only(documents, parsed.source, spec)
     documents = islice(documents, parsed.limit)
@@ -134,7 +136,7 @@ def _only(documents: Iterator[Document], prefix: str, spec: str) -> Iterator[Doc
         )
 
 
-def _read_place(spec: SourceSpec, errors: str, meter: Meter) -> Iterator[Document]:
+def _read_place(spec: SourceSpec, errors: str, meter: ReadProgress) -> Iterator[Document]:
     if spec.place in _STDLIB:
         return _read_stdlib(_STDLIB[spec.place])
     if spec.place.startswith("stdlib:"):
@@ -179,7 +181,9 @@ def _read_hub(spec: SourceSpec) -> Iterator[Document]:
         yield Document(text, source_of(record.get("source"), f"{tag}:{spec.split}/{index}"))
 
 
-def _read_file(path: Path, source: str, field: str | None, errors: str, meter: Meter) -> Iterator[Document]:
+def _read_file(
+    path: Path, source: str, field: str | None, errors: str, meter: ReadProgress
+) -> Iterator[Document]:
     suffix = plain_suffix(path)
     if suffix in JSON_LINES:
         return read_json_lines(path, field or "text", errors, meter)
@@ -197,7 +201,7 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _read_folder(folder: Path, field: str | None, errors: str, meter: Meter) -> Iterator[Document]:
+def _read_folder(folder: Path, field: str | None, errors: str, meter: ReadProgress) -> Iterator[Document]:
     name = folder.resolve().name
     for path in _files(folder):
         if plain_suffix(path) == ".parquet" or not looks_binary(path):

@@ -16,7 +16,7 @@ from lexinvariant.theory.languages import (
     HMM,
     FunctionLanguage,
     Language,
-    NGram,
+    NGramLanguage,
     Smoothed,
     from_texts,
     markov,
@@ -24,19 +24,19 @@ from lexinvariant.theory.languages import (
     random_markov,
     symmetric_markov,
 )
-from lexinvariant.theory.mixture import ExactTrace, Trace, exact, log_factorial
+from lexinvariant.theory.mixture import BayesTrace, ExactTrace, exact, log_factorial
 from lexinvariant.theory.smc import ParticleTrace, particles
 
 __all__ = [
     "HMM",
+    "BayesTrace",
     "ExactTrace",
     "FunctionLanguage",
     "Guarantee",
     "Language",
-    "NGram",
+    "NGramLanguage",
     "ParticleTrace",
     "Smoothed",
-    "Trace",
     "context_needed",
     "error_guaranteed",
     "exact",

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from lexinvariant.errors import UserError
-from lexinvariant.theory.languages import Floats, Ints, NGram
+from lexinvariant.theory.languages import Floats, Ints, NGramLanguage
 
 LETTERS_AND_SPACE = "abcdefghijklmnopqrstuvwxyz "
 MAX_TABLE = 27**5
@@ -63,7 +63,7 @@ def encode(text: str, alphabet: str) -> Ints:
     return symbol_T[symbol_T >= 0]
 
 
-def fit_ngram(symbol_T: Ints, d: int, order: int) -> NGram:
+def fit_ngram(symbol_T: Ints, d: int, order: int) -> NGramLanguage:
     """A Witten-Bell interpolated n-gram: each table falls back on the next shorter one, the shortest on
     uniform.
     """
@@ -86,4 +86,4 @@ def fit_ngram(symbol_T: Ints, d: int, order: int) -> NGram:
         backed_CV = np.tile(shorter_CV, (len(count_CV) // len(shorter_CV), 1))
         shorter_CV = (count_CV + mass_C1 * backed_CV) / (count_CV.sum(axis=1, keepdims=True) + mass_C1)
         tables.append(shorter_CV.reshape((d,) * (length + 1)))
-    return NGram(tables)
+    return NGramLanguage(tables)

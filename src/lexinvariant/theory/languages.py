@@ -109,7 +109,7 @@ class Language(ABC):
         return np.array(text, dtype=np.int64)
 
 
-class NGram(Language):
+class NGramLanguage(Language):
     """An n-gram: tables[j] has shape (d,) * (j + 1) and predicts after j symbols; the last one serves ever
     after.
     """
@@ -253,18 +253,20 @@ def from_texts(weights: Mapping[str, float], alphabet: str) -> FunctionLanguage:
     return FunctionLanguage(next_symbol, d)
 
 
-def markov(transition_VV: ArrayLike, start_V: ArrayLike | None = None) -> NGram:
+def markov(transition_VV: ArrayLike, start_V: ArrayLike | None = None) -> NGramLanguage:
     """A Markov chain; it starts uniform unless told otherwise."""
     table = np.asarray(transition_VV, dtype=np.float64)
-    return NGram([np.full(table.shape[-1], 1 / table.shape[-1]) if start_V is None else start_V, table])
+    return NGramLanguage(
+        [np.full(table.shape[-1], 1 / table.shape[-1]) if start_V is None else start_V, table]
+    )
 
 
-def random_markov(d: int, rng: np.random.Generator, concentration: float = 0.5) -> NGram:
+def random_markov(d: int, rng: np.random.Generator, concentration: float = 0.5) -> NGramLanguage:
     """A Markov chain whose rows are drawn from a symmetric Dirichlet."""
     return markov(rng.dirichlet(np.full(d, concentration), size=d))
 
 
-def symmetric_markov(d: int, rng: np.random.Generator, concentration: float = 0.5) -> NGram:
+def symmetric_markov(d: int, rng: np.random.Generator, concentration: float = 0.5) -> NGramLanguage:
     """A Markov chain in which symbols 2k and 2k+1 are interchangeable, so that 2^(d//2) keys can never be
     told apart.
     """
@@ -274,11 +276,11 @@ def symmetric_markov(d: int, rng: np.random.Generator, concentration: float = 0.
     return markov((between_GG / size_G)[np.ix_(group_V, group_V)])
 
 
-def near_uniform(d: int, gap: float) -> NGram:
+def near_uniform(d: int, gap: float) -> NGramLanguage:
     """Independent symbols, half of them (1 + gap) and half (1 - gap) as likely as chance: hard to tell
     apart.
     """
     if not 0 <= gap < 1:
         raise UserError(f"The gap of a near-uniform language must lie in [0, 1), not {gap}.")
     tilt_V = np.where(np.arange(d) < d // 2, 1 + gap, 1 - gap)
-    return NGram([tilt_V / tilt_V.sum()])
+    return NGramLanguage([tilt_V / tilt_V.sum()])

@@ -52,7 +52,7 @@ def impossible(position: int) -> UserError:
 
 
 @dataclass(frozen=True)
-class Trace:
+class BayesTrace:
     """What p' did on one text y_1..y_T, beside the language that knows the key."""
 
     prob_TV: Floats
@@ -101,7 +101,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class ExactTrace(Trace):
+class ExactTrace(BayesTrace):
     """A trace by enumeration, with the whole posterior over keys."""
 
     key_NV: Ints

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lexinvariant.theory.languages import Floats, Ints, Language, NGram
+from lexinvariant.theory.languages import Floats, Ints, Language, NGramLanguage
 
 MOVES_WANTED = 4
 """Accepted swaps a key, on average, after which a renewal has done its work."""
@@ -166,7 +166,7 @@ class Target(Protocol):
 def target_for(language: Language, text_T: Ints, last: float = 1.0) -> Target:
     return (
         NGramTarget(language, text_T, last)
-        if isinstance(language, NGram)
+        if isinstance(language, NGramLanguage)
         else ReplayTarget(language, text_T, last)
     )
 
@@ -270,7 +270,7 @@ class ReplayTarget:
 class NGramTarget:
     """For an n-gram: counts of n-grams; after a swap only those that hold one of the two symbols matter."""
 
-    def __init__(self, language: NGram, text_T: Ints, last: float) -> None:
+    def __init__(self, language: NGramLanguage, text_T: Ints, last: float) -> None:
         self.d, order = language.d, language.order
         self.logs = language.log_tables
         # The first order - 1 symbols have short contexts; after that come whole n-grams, counted.

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lexinvariant.errors import UserError
-from lexinvariant.theory.languages import Floats, Ints, Language, NGram, check_sequence
+from lexinvariant.theory.languages import Floats, Ints, Language, NGramLanguage, check_sequence
 from lexinvariant.theory.mixture import (
-    Trace,
+    BayesTrace,
     check_key,
     impossible,
     key_marginals,
@@ -58,7 +58,7 @@ ANNEAL_AT = (8, 12, 17, 24, 34, 48, 68, 110, 180)
 
 
 @dataclass(frozen=True)
-class ParticleTrace(Trace):
+class ParticleTrace(BayesTrace):
     """A trace by sampling. logp_T is the log of the pooled prediction, which only looks back: an attained
     score.
     """
@@ -205,7 +205,7 @@ def _absorb(
 
 def _reread(population: Population, language: Language, text_T: Ints) -> Any:
     """The readers' state after the text, under the keys as they are now."""
-    memory = min(len(text_T), language.order - 1) if isinstance(language, NGram) else len(text_T)
+    memory = min(len(text_T), language.order - 1) if isinstance(language, NGramLanguage) else len(text_T)
     return language.replay(population.key_VN[text_T[len(text_T) - memory :]].T)[1]
 
 

@@ -33,9 +33,9 @@ class Evaluation:
 def _evaluate_batch(
     params: Params, config: ModelConfig, tok_BT: jax.Array, mask_BT: jax.Array, key_B: jax.Array, dtype: str
 ) -> tuple[BatchSums, jax.Array, jax.Array]:
-    reading = forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
-    nats_T = -jnp.sum(reading.logp_BT, axis=0, where=mask_BT)
-    sums = measure(params, config, reading, tok_BT, mask_BT, mask_BT)
+    output = forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
+    nats_T = -jnp.sum(output.logp_BT, axis=0, where=mask_BT)
+    sums = measure(params, config, output, tok_BT, mask_BT, mask_BT)
     return sums, nats_T, jnp.sum(mask_BT, axis=0)
 
 

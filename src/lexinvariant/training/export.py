@@ -8,7 +8,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.model.weights import Precision, save_model
 from lexinvariant.text import load_vocab
 from lexinvariant.training.checkpoint import CheckpointStore, read_notes
-from lexinvariant.training.start import build
+from lexinvariant.training.setup import build
 
 
 def export(run: Path, out: Path, *, precision: Precision = "float32", step: int | None = None) -> int:

@@ -26,9 +26,9 @@ from lexinvariant.text import Data, Split, open_data
 from lexinvariant.training.checkpoint import CheckpointStore
 from lexinvariant.training.evaluate import Evaluation, evaluate
 from lexinvariant.training.metrics import MetricsLog
-from lexinvariant.training.progress import Meter
+from lexinvariant.training.progress import TrainProgress
+from lexinvariant.training.setup import TrainSetup, build, device_batch
 from lexinvariant.training.sharding import host_rows
-from lexinvariant.training.start import Machinery, build, device_batch
 from lexinvariant.training.step import TrainState
 
 
@@ -58,7 +58,7 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
         "tokens_by_tag": data.tokens_by_tag,
     }
 
-    machinery = build(config)
+    setup = build(config)
     folder.mkdir(parents=True, exist_ok=True)
     with (
         CheckpointStore(
@@ -66,7 +66,7 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
         ) as store,
         _stop_signals() as stop,
     ):
-        state = _resume(machinery, store, notes)
+        state = _resume(setup, store, notes)
         start = int(state.step)
         if start == 0:
             (folder / "config.json").write_text(configs.to_json(config))
@@ -77,11 +77,11 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
         flop_per_token = config.model.flop_per_token(config.model.context)
         with (
             closing(MetricsLog(folder, start, config.run.tensorboard)) as log,
-            Meter(name, config.steps, start, config.tokens_per_step, flop_per_token) as meter,
+            TrainProgress(name, config.steps, start, config.tokens_per_step, flop_per_token) as progress,
         ):
             if start:
-                meter.say(f"{name}: going on from step {start} in {folder}")
-            run = _Run(config, machinery, train_pieces, valid_pieces, store, notes, log, meter)
+                progress.say(f"{name}: going on from step {start} in {folder}")
+            run = _Run(config, setup, train_pieces, valid_pieces, store, notes, log, progress)
             state, last = _steps(run, state, stop)
         finished = int(state.step) == config.steps
         if finished:
@@ -99,13 +99,13 @@ class _Run(NamedTuple):
     """What stays the same from step to step."""
 
     config: TrainConfig
-    machinery: Machinery
+    setup: TrainSetup
     train_pieces: Split
     valid_pieces: Split
     store: CheckpointStore
     notes: dict[str, Any]
     log: MetricsLog
-    meter: Meter
+    progress: TrainProgress
 
 
 def _steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainState, Evaluation | None]:
@@ -118,13 +118,13 @@ def _steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainState, E
     evaluation: Evaluation | None = None
     while step < config.steps and not stop:
         batch = run.train_pieces.batch(config.seed, step, config.batch_size, rows)
-        on_device = device_batch(batch.tok_BT, batch.mask_BT, config.batch_size, run.machinery.mesh)
+        on_device = device_batch(batch.tok_BT, batch.mask_BT, config.batch_size, run.setup.mesh)
         with jax.transfer_guard("disallow"):  # a hidden transfer would make the device wait
-            state, metrics = run.machinery.train_step(state, on_device)
+            state, metrics = run.setup.train_step(state, on_device)
         step += 1
         if step == first + 1:
             jax.block_until_ready(metrics)
-            run.meter.restart_clock(step)  # compiling is not training
+            run.progress.restart_clock(step)  # compiling is not training
         if time.monotonic() > deadline:
             stop.append(0)
         evaluates = step % every.eval_every == 0 or step == config.steps
@@ -143,7 +143,7 @@ def _steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainState, E
                 measured = evaluation.metrics["loss"] if evaluates and evaluation else None
                 run.store.save(step, state, notes=run.notes, metric=measured)
                 saved = step
-            run.meter.restart_clock(step)
+            run.progress.restart_clock(step)
     if step != saved:  # asked to stop between two saves
         if pending is not None:
             _report(run, *pending)
@@ -155,7 +155,7 @@ def _steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainState, E
 
 def _report(run: _Run, step: int, metrics: dict[str, jax.Array]) -> None:
     values = {name: float(value) for name, value in jax.device_get(metrics).items()}
-    run.log.write(step, "train", values | run.meter.update(step, values))
+    run.log.write(step, "train", values | run.progress.update(step, values))
     _refuse_nan(step, values["loss"])
 
 
@@ -182,7 +182,7 @@ def _evaluate(run: _Run, step: int, state: TrainState) -> Evaluation:
     run.log.write(
         step, "valid", evaluation.metrics | {"tail_perplexity": evaluation.tail_perplexity} | by_position
     )
-    run.meter.say(_valid_line(step, evaluation))
+    run.progress.say(_valid_line(step, evaluation))
     return evaluation
 
 
@@ -197,11 +197,11 @@ def _valid_line(step: int, evaluation: Evaluation) -> str:
     return line
 
 
-def _resume(machinery: Machinery, store: CheckpointStore, notes: dict[str, Any]) -> TrainState:
+def _resume(setup: TrainSetup, store: CheckpointStore, notes: dict[str, Any]) -> TrainState:
     """The newest good checkpoint of the same run, or a fresh state."""
-    restored = store.restore(machinery.abstract_state)
+    restored = store.restore(setup.abstract_state)
     if restored is None:
-        return machinery.fresh_state()
+        return setup.fresh_state()
     _, state, old = restored
     if old["data"] != notes["data"]:
         raise UserError(

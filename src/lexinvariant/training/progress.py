@@ -46,7 +46,7 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-class Meter:
+class TrainProgress:
     """The live line of a run; where there is no terminal, a plain line now and then."""
 
     def __init__(

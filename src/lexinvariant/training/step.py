@@ -11,7 +11,7 @@ import optax
 from lexinvariant.config import ModelConfig, TrainConfig
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
-from lexinvariant.model.transformer import Reading, forward, hindsight
+from lexinvariant.model.transformer import ForwardOutput, forward, hindsight
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.training.curriculum import anneal_hi
 from lexinvariant.training.sums import BatchSums, Sums, means, sum_up
@@ -47,19 +47,19 @@ def named(params: Params, h_BTD: jax.Array, tok_BT: jax.Array, counts_BT: jax.Ar
 def measure(
     params: Params,
     config: ModelConfig,
-    reading: Reading,
+    output: ForwardOutput,
     tok_BT: jax.Array,
     mask_BT: jax.Array,
     read_BT: jax.Array,
 ) -> BatchSums:
     """All that is measured of what was read; in hindsight, when no more than `read_BT` has been read."""
-    predicted = sum_up(-reading.logp_BT, mask_BT)
+    predicted = sum_up(-output.logp_BT, mask_BT)
     if not config.decipher_head:
         return BatchSums(predicted)
-    at_once = named(params, reading.h_BTD, tok_BT, mask_BT)
+    at_once = named(params, output.h_BTD, tok_BT, mask_BT)
     if not config.has_hindsight:
         return BatchSums(predicted, at_once)
-    later_BTD = hindsight(params, config, reading.h_BTD, read_BT)
+    later_BTD = hindsight(params, config, output.h_BTD, read_BT)
     return BatchSums(predicted, at_once, named(params, later_BTD, tok_BT, read_BT))
 
 
@@ -80,7 +80,7 @@ def loss_of_part(
     model = config.model
     has_dropout = model.dropout > 0 or model.attention_dropout > 0
     dropout_key = key_at(config.seed, Stream.DROPOUT, step, batch.row_B[0]) if has_dropout else None
-    reading = forward(
+    output = forward(
         params,
         model,
         batch.tok_BT,
@@ -91,7 +91,7 @@ def loss_of_part(
         dtype=jnp.dtype(config.dtype),
     )
     read_BT = batch.mask_BT & read_so_far(keys(Stream.HINDSIGHT), batch.tok_BT.shape[1])
-    sums = measure(params, model, reading, batch.tok_BT, batch.mask_BT, read_BT)
+    sums = measure(params, model, output, batch.tok_BT, batch.mask_BT, read_BT)
     naming = [part.nats for part in (sums.named, sums.in_hindsight) if part is not None]
     return (sums.predicted.nats + config.decipher_weight * sum(naming, jnp.zeros(()))) / total, sums
 

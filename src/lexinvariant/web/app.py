@@ -112,7 +112,7 @@ async def wait_for(
             raise ClientDisconnect
 
 
-def kindly(endpoint: Endpoint) -> Endpoint:
+def errors_as_json(endpoint: Endpoint) -> Endpoint:
     """Whatever goes wrong, the client gets a status and a sentence."""
 
     async def call(request: Request) -> Response:
@@ -140,26 +140,26 @@ def kindly(endpoint: Endpoint) -> Endpoint:
 def create_app(service: Service, limits: Limits = Limits(), served_as: str = "localhost") -> ASGIApp:  # noqa: B008
     """The application around a service; `served_as` is the host name it answers for besides addresses."""
 
-    @kindly
+    @errors_as_json
     async def decipher(request: Request) -> Response:
         question = decipher_request(await read_object(request, limits))
         return await wait_for(request, service, question, limits)
 
-    @kindly
+    @errors_as_json
     async def trace(request: Request) -> Response:
         question = trace_request(await read_object(request, limits))
         return await wait_for(request, service, question, limits)
 
-    @kindly
+    @errors_as_json
     async def encipher(request: Request) -> Response:
         question = encipher_request(await read_object(request, limits), fresh_seed=secrets.randbelow(2**53))
         return answer(question.answer())
 
-    @kindly
+    @errors_as_json
     async def show_examples(request: Request) -> Response:
         return answer({"examples": examples()})
 
-    @kindly
+    @errors_as_json
     async def health(request: Request) -> Response:
         return answer(service.health())
 

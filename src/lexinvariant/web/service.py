@@ -6,10 +6,10 @@ from concurrent.futures import Future
 from typing import Any
 
 import lexinvariant
-from lexinvariant.decipher.named import check_head
-from lexinvariant.decipher.solve import Reading, Solver
+from lexinvariant.api import Model
+from lexinvariant.decipher.solve import Decipherment, Solver
+from lexinvariant.decipher.symbol_posterior import check_head
 from lexinvariant.decipher.trace import LENGTHS, Trace, trace
-from lexinvariant.model.api import Model
 from lexinvariant.web.examples import MESSAGE, examples
 from lexinvariant.web.requests import Decipher, TraceRequest
 from lexinvariant.web.worker import Worker
@@ -58,7 +58,7 @@ class Service:
             "alphabet": question.alphabet,
             "unspaced": question.unspaced,
         }
-        answer: Reading | Trace
+        answer: Decipherment | Trace
         if isinstance(question, Decipher):
             answer = self.solver.read([question.symbols], **known, top=question.top)[0]
         else:

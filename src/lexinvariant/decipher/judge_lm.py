@@ -26,6 +26,7 @@ from threadpoolctl import ThreadpoolController
 
 from lexinvariant.config import ModelConfig, from_dict
 from lexinvariant.errors import UserError
+from lexinvariant.model.tensor_file import read_tensors
 
 FOLDER = Path(__file__).parents[1] / "weights" / "reader"
 MASKED = np.float32(-1e30)
@@ -37,7 +38,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Layer:
+class JudgeLayer:
     """Matrices of one layer, with the norms' scales in them."""
 
     query_key_value: Singles
@@ -49,7 +50,7 @@ class Layer:
     down_FD: Singles
 
 
-class Reader:
+class JudgeLM:
     """Scores readings: -log p of each, given that a text begins with a word."""
 
     def __init__(self, config: ModelConfig, tensors: Mapping[str, NDArray[np.floating]]) -> None:
@@ -60,9 +61,9 @@ class Reader:
             )
         self.config = config
         get = {name: np.asarray(value, np.float32) for name, value in tensors.items()}
-        self.embedded_VD = get["lexicals.table_VD"] * get["lexicals.scale"] + get["lexicals.bias"]
+        self.embedded_VD = get["embedding.table_VD"] * get["embedding.scale"] + get["embedding.bias"]
         self.readout_DV = np.ascontiguousarray(
-            (get["final_norm_D"] * get["lexicals.table_VD"]).T * self._logit_scale()
+            (get["final_norm_D"] * get["embedding.table_VD"]).T * self._logit_scale()
         )
         of_layers = {name.removeprefix("layers."): value for name, value in get.items() if "layers." in name}
         self.layers = [
@@ -124,9 +125,9 @@ class Reader:
         return _normed(x_UD, c.norm_eps)
 
 
-def _layer(of: Mapping[str, Singles]) -> Layer:
+def _layer(of: Mapping[str, Singles]) -> JudgeLayer:
     together = np.concatenate([of["query_DE"], of["key_DE"], of["value_DE"]], axis=1)
-    return Layer(
+    return JudgeLayer(
         query_key_value=of["attention_norm_D"][:, None] * together,
         qk_scale_N=of["qk_scale_N"],
         position_WN=of["position_WN"],
@@ -178,19 +179,12 @@ def distance_buckets(n: int, buckets: int, max_distance: int) -> Ints:
 
 
 @cache
-def bundled_reader(folder: Path = FOLDER) -> Reader | None:
+def bundled_judge(folder: Path = FOLDER) -> JudgeLM | None:
     """The reader that comes with the package, read once; None where it was left out."""
-    from safetensors.numpy import load_file
-
     if not (folder / "config.json").exists():
         return None
     config = from_dict(ModelConfig, json.loads((folder / "config.json").read_text())["model"])
-    tensors = load_file(str(folder / "model.safetensors"))
-    scaled = {
-        name: value * tensors[f"{name}.scale"] if f"{name}.scale" in tensors else value
-        for name, value in tensors.items()
-    }
-    return Reader(config, scaled)
+    return JudgeLM(config, read_tensors(folder))
 
 
 @cache

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model.api import Model
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.scoring import bucket
 from lexinvariant.model.transformer import forward, hindsight
+from lexinvariant.model.weights import Weights
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.text import HuggingFaceVocab
 
@@ -39,7 +39,7 @@ def _named(params: Params, config: ModelConfig, tok_BT: jax.Array, n_read: int, 
     return jax.nn.log_softmax(decipher_logits(params, h_BTD), axis=2)
 
 
-def check_head(model: Model) -> None:
+def check_head(model: Weights) -> None:
     if (
         model.params.decipher is None
         or isinstance(model.vocab, HuggingFaceVocab)
@@ -60,7 +60,7 @@ def windows(n: int, longest: int, most: int = MOST_WINDOWS) -> list[slice]:
 
 
 def named(
-    model: Model, symbol_T: NDArray[np.integer], n_symbols: int, characters: str, draws: int = 1
+    model: Weights, symbol_T: NDArray[np.integer], n_symbols: int, characters: str, draws: int = 1
 ) -> Floats:
     """logp_SC: what each symbol is, as a mean over its occurrences and over draws."""
     check_head(model)

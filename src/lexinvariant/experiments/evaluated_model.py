@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from lexinvariant.api import Model, load
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.rows import hash_files
-from lexinvariant.model.api import Model, load
 from lexinvariant.model.weights import find_model, read_description
 from lexinvariant.text import CharVocab, open_data
 from lexinvariant.training.evaluate import full_pieces
@@ -33,7 +33,7 @@ class CommonOptions:
 
 
 @dataclass(frozen=True)
-class Subject:
+class EvaluatedModel:
     """A model as an experiment sees it."""
 
     name: str
@@ -59,19 +59,19 @@ class HeldOut:
     fingerprint: str
 
 
-def open_subject(place: str) -> Subject:
+def open_model(place: str) -> EvaluatedModel:
     folder = find_model(place)
     description = read_description(folder)
     name = folder.resolve().parent.name if folder.name == "model" else folder.resolve().name
     notes = description["notes"]
     tokens_by_tag = notes.get("tokens_by_tag", {})
     records_share = tokens_by_tag.get("records", 0) / max(1, sum(tokens_by_tag.values()))
-    return Subject(name, load(place), hash_files([folder]), notes.get("data"), records_share)
+    return EvaluatedModel(name, load(place), hash_files([folder]), notes.get("data"), records_share)
 
 
-def open_pair(model: str, baseline: str) -> tuple[Subject, Subject]:
+def open_pair(model: str, baseline: str) -> tuple[EvaluatedModel, EvaluatedModel]:
     """A lexinvariant model and the standard one that it is measured against."""
-    pair = open_subject(model), open_subject(baseline)
+    pair = open_model(model), open_model(baseline)
     ours, theirs = pair
     if ours.trained_on and theirs.trained_on and ours.trained_on != theirs.trained_on:
         raise UserError(
@@ -89,14 +89,14 @@ def open_pair(model: str, baseline: str) -> tuple[Subject, Subject]:
     return pair
 
 
-def open_one_or_pair(model: str, baseline: str | None) -> list[Subject]:
+def open_one_or_pair(model: str, baseline: str | None) -> list[EvaluatedModel]:
     """A model of any kind, or a lexinvariant one with its standard twin of the same vocabulary and context."""
     if baseline is None:
-        return [open_subject(model)]
+        return [open_model(model)]
     ours, theirs = open_pair(model, baseline)
     mine, other = (
-        (subject.model.vocab.name, subject.model.config.vocab_size, subject.model.config.context)
-        for subject in (ours, theirs)
+        (evaluated.model.vocab.name, evaluated.model.config.vocab_size, evaluated.model.config.context)
+        for evaluated in (ours, theirs)
     )
     if mine != other:
         raise UserError(
@@ -106,20 +106,20 @@ def open_one_or_pair(model: str, baseline: str | None) -> list[Subject]:
     return [ours, theirs]
 
 
-def need_characters(subject: Subject, experiment: str) -> None:
-    if not subject.knows_characters:
+def need_characters(evaluated: EvaluatedModel, experiment: str) -> None:
+    if not evaluated.knows_characters:
         raise UserError(
-            f"{experiment} is about characters and {subject.name} reads the tokens of a tokenizer: give a model "
+            f"{experiment} is about characters and {evaluated.name} reads the tokens of a tokenizer: give a model "
             "trained on data prepared with the char128 vocabulary."
         )
 
 
-def held_out(subject: Subject, data: str, split: str, sequences: int) -> HeldOut:
+def held_out(evaluated: EvaluatedModel, data: str, split: str, sequences: int) -> HeldOut:
     """Up to `sequences` pieces that fill the model's whole context, spread evenly over the split."""
-    corpus, config = open_data(data), subject.model.config
+    corpus, config = open_data(data), evaluated.model.config
     if corpus.vocab_size != config.vocab_size:
         raise UserError(
-            f"{data} has a vocabulary of {corpus.vocab_size} symbols and {subject.name} one of {config.vocab_size}: "
+            f"{data} has a vocabulary of {corpus.vocab_size} symbols and {evaluated.name} one of {config.vocab_size}: "
             "prepare the data with the model's own vocabulary."
         )
     pieces = corpus.split(split, config.context)

@@ -23,7 +23,7 @@ from lexinvariant.training.sharding import (
 from lexinvariant.training.step import DeviceBatch, TrainState, make_train_step
 
 
-class Machinery(NamedTuple):
+class TrainSetup(NamedTuple):
     """What a run is made of before its first step."""
 
     mesh: Mesh
@@ -42,7 +42,7 @@ def compiler_options() -> dict[str, bool] | None:
     }
 
 
-def build(config: TrainConfig) -> Machinery:
+def build(config: TrainConfig) -> TrainSetup:
     """Lay the state out over the devices and jit the step; nothing is computed yet."""
     mesh = make_mesh(config.sharding)
     check_batch(config.batch_size, config.accumulate, mesh)
@@ -67,7 +67,7 @@ def build(config: TrainConfig) -> Machinery:
         return jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding)
 
     step = make_train_step(config, optimizer, rate_schedule(config.optimizer, config.steps))
-    return Machinery(
+    return TrainSetup(
         mesh=mesh,
         abstract_state=jax.tree.map(with_sharding, abstract, shardings),
         fresh_state=fresh,

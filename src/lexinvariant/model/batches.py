@@ -9,16 +9,18 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.model.params import Params
-from lexinvariant.model.transformer import Reading, forward
+from lexinvariant.model.transformer import ForwardOutput, forward
 from lexinvariant.rng import evaluation_keys
 
 
 @partial(jax.jit, static_argnames=("config", "dtype"))
-def _read(params: Params, config: ModelConfig, tok_BT: jax.Array, key_B: jax.Array, dtype: str) -> Reading:
+def _read(
+    params: Params, config: ModelConfig, tok_BT: jax.Array, key_B: jax.Array, dtype: str
+) -> ForwardOutput:
     return forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
 
 
-def readings(
+def forward_batches(
     params: Params,
     config: ModelConfig,
     tok_ST: np.ndarray,
@@ -28,7 +30,7 @@ def readings(
     draw: int = 0,
     batch_size: int = 16,
     dtype: str = "float32",
-) -> Iterator[tuple[slice, Reading]]:
+) -> Iterator[tuple[slice, ForwardOutput]]:
     """Read the sequences in order; yields which ones, and what was read of them (on the device).
 
     A sequence's lexicon comes from its address (the number of its piece) and the draw's number, so that
@@ -41,5 +43,5 @@ def readings(
         # The last batch is filled up with repeats that are cut off again: one shape, one compilation.
         index_B = np.minimum(np.arange(start, start + batch_size), len(tok_ST) - 1)
         key_B = evaluation_keys(seed, jnp.asarray(address_S[index_B]), draw)
-        reading = _read(params, config, jnp.asarray(tok_ST[index_B]), key_B, dtype)
-        yield rows, Reading(*(value[:n_real] for value in reading))
+        output = _read(params, config, jnp.asarray(tok_ST[index_B]), key_B, dtype)
+        yield rows, ForwardOutput(*(value[:n_real] for value in output))

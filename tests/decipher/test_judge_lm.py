@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from lexinvariant.api import Model
 from lexinvariant.config import LexiconConfig, ModelConfig
-from lexinvariant.decipher.reader import Reader, branches, bundled_reader, one_core_for_each_product
+from lexinvariant.decipher.judge_lm import JudgeLM, branches, bundled_judge, one_core_for_each_product
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
-from lexinvariant.model.api import Model
 from lexinvariant.text import CharVocab
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
@@ -30,7 +30,7 @@ CONFIG = ModelConfig(
 )
 
 
-def both(config: ModelConfig) -> tuple[Model, Reader]:
+def both(config: ModelConfig) -> tuple[Model, JudgeLM]:
     """A model with random weights, and the reader made of it."""
     rng = np.random.default_rng(0)
     params = jax.tree.map(
@@ -38,7 +38,7 @@ def both(config: ModelConfig) -> tuple[Model, Reader]:
         model_params.init(config, seed=0),
     )
     tensors = {name: np.asarray(value) for name, value in model_params.flatten_named(params)}
-    return Model(config, params, CharVocab()), Reader(config, tensors)
+    return Model(config, params, CharVocab()), JudgeLM(config, tensors)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_each_beginning_is_a_node() -> None:
 
 
 def test_the_bundled_reader_prefers_english() -> None:
-    reader = bundled_reader()
+    reader = bundled_judge()
     assert reader is not None
     english, other = reader.nats(
         ["the quick brown fox jumps over the lazy dog", "the quick brown fov jumps oxer the lazy dog"]
@@ -77,7 +77,7 @@ def test_the_bundled_reader_prefers_english() -> None:
 
 def test_only_a_standard_model_reads() -> None:
     with pytest.raises(UserError, match="standard model"):
-        Reader(replace(CONFIG, lexicon=LexiconConfig(kind="permuted")), {})
+        JudgeLM(replace(CONFIG, lexicon=LexiconConfig(kind="permuted")), {})
 
 
 def test_products_get_their_cores_back() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lexinvariant.api import Model, load
 from lexinvariant.errors import UserError
-from lexinvariant.model.api import Model, load
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab, LetterVocab, train_tokenizer
 from tests.tiny_models import random_model

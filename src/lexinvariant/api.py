@@ -1,27 +1,28 @@
 """A loaded model: what most users need, in one object."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lexinvariant.config import LexiconKind, ModelConfig
+from lexinvariant.config import LexiconKind
+from lexinvariant.decipher.alphabet import Alphabet, split_symbols
 from lexinvariant.errors import UserError
 from lexinvariant.model.generate import generate_tokens
-from lexinvariant.model.params import Params
 from lexinvariant.model.scoring import score_tokens
-from lexinvariant.model.weights import BUNDLED, find_model, load_model
-from lexinvariant.text import HuggingFaceVocab, Vocab
+from lexinvariant.model.weights import BUNDLED, Weights, load_weights
+from lexinvariant.text import HuggingFaceVocab
+
+if TYPE_CHECKING:
+    from lexinvariant.decipher.solve import Decipherment
 
 
-@dataclass(frozen=True)
-class Model:
-    """Parameters, their configuration and their vocabulary."""
-
-    config: ModelConfig
-    params: Params
-    vocab: Vocab
+class Model(Weights):
+    """Parameters, their configuration and their vocabulary, and all that can be asked of them."""
 
     def score(self, texts: str | Sequence[str], draws: int = 1, seed: int = 0) -> list[np.ndarray]:
         """For each text, log p(token | the tokens before it) in nats, of the mixture over `draws` lexicons.
@@ -56,6 +57,26 @@ class Model:
         )
         return self.vocab.decode(tokens) if alphabet is None else "".join(alphabet[i] for i in tokens)
 
+    def decipher(
+        self,
+        text: str | Sequence[str],
+        cribs: Mapping[str, str] | None = None,
+        *,
+        crib_text: str | None = None,
+        alphabet: Alphabet = "auto",
+        unspaced: bool = False,
+        top: int = 3,
+    ) -> Decipherment:
+        """The best reading of a ciphertext; `cribs` maps cipher symbols to what they are known to stand for, and
+        `crib_text` is the known beginning of the plaintext.
+        """
+        from lexinvariant.decipher.solve import Solver  # who only scores need not wait for it
+
+        symbols = split_symbols(text) if isinstance(text, str) else text
+        return Solver(self).read(
+            [symbols], cribs=cribs, crib_text=crib_text, alphabet=alphabet, unspaced=unspaced, top=top
+        )[0]
+
     def _alphabet(self, text: str) -> str | None:
         """For a lexinvariant model of characters, names for its symbols: the text's own, then others.
 
@@ -80,9 +101,9 @@ class Model:
         number = {character: i for i, character in enumerate(alphabet)}
         return np.fromiter((number[character] for character in text), np.int64, len(text))
 
-    def with_lexicon(self, kind: LexiconKind) -> "Model":
+    def with_lexicon(self, kind: LexiconKind) -> Model:
         """The same weights under another lexicon, such as a permuted-table model under fresh Gaussians."""
-        if kind != "gaussian" and self.params.lexicals.table_VD is None:
+        if kind != "gaussian" and self.params.embedding.table_VD is None:
             raise UserError(f"This model has no learned table to be {kind}: only 'gaussian' fits it.")
         return replace(self, config=replace(self.config, lexicon=replace(self.config.lexicon, kind=kind)))
 
@@ -91,4 +112,5 @@ def load(place: str | Path = BUNDLED) -> Model:
     """The model that comes with the package, one in a folder that `lexinvariant export` wrote, or one on the Hugging
     Face Hub by its name.
     """
-    return Model(*load_model(find_model(place)))
+    weights = load_weights(place)
+    return Model(weights.config, weights.params, weights.vocab)
