@@ -10,12 +10,16 @@ import pytest
 from lexinvariant.cli import experiment
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.convergence import Options, losses, run
+from lexinvariant.experiments.convergence import Options, losses
 from lexinvariant.experiments.evaluated_model import held_out, open_model
-from lexinvariant.experiments.perplexity import smoothed_perplexity
-from lexinvariant.experiments.rows import Row, read_rows
+from lexinvariant.experiments.recorder import Recorder
+from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.weights import save_model
+from lexinvariant.report.draw import save as save_figure
+from lexinvariant.results.convergence import Curve, Gap
+from lexinvariant.results.perplexity import AVERAGINGS, smoothed_perplexity
+from lexinvariant.results.rows import Provenance, Row, Rows
 from lexinvariant.text import LetterVocab, open_data
 from lexinvariant.training.evaluate import evaluate
 from tests.tiny_models import random_params
@@ -60,8 +64,12 @@ def small(out: Path, model: str, baseline: str | None = None, **changes: Any) ->
     return Options(model=model, baseline=baseline, out=out, **settings)
 
 
-def of_kind(rows: list[Row], kind: str) -> list[Row]:
-    return [row for row in rows if row["kind"] == kind]
+def run(options: Options, **rest: Any) -> list[Row]:
+    return find_experiment("convergence").run(options, **rest)
+
+
+def silent(folder: Path) -> Recorder:
+    return Recorder(folder / "rows.jsonl", Provenance("convergence", 0, ""), lambda line: None)
 
 
 def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_everywhere(
@@ -69,25 +77,25 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_everywhere(
 ) -> None:
     said: list[str] = []
     options = small(tmp_path, models["uniform"], models["uniform-standard"], draws=2)
-    rows = run(options, command="lexinvariant experiment convergence", say=said.append)
-    assert read_rows(tmp_path / "convergence.jsonl") == rows
-    curves, [gap] = of_kind(rows, "curve"), of_kind(rows, "gap")
-    assert [(row["role"], row["name"]) for row in curves] == [
+    rows = run(options, command="lexinvariant experiment convergence", log=said.append)
+    assert list(read_all_rows(tmp_path)) == rows
+    curves, [gap] = Rows(rows).of(Curve), Rows(rows).of(Gap)
+    assert [(row.role, row.name) for row in curves] == [
         ("lexinvariant", "uniform"),
         ("standard", "uniform-standard"),
     ]
     for row in curves:
-        np.testing.assert_allclose(row["nats"], [np.log(V)] * T, rtol=1e-5)
-        for averaging in ("geometric", "arithmetic"):
-            curve = row["curves"][averaging]
-            for values in (curve["mean"], curve["low"], curve["high"]):
+        np.testing.assert_allclose(row.nats, [np.log(V)] * T, rtol=1e-5)
+        for averaging in AVERAGINGS:
+            curve = row.curves[averaging]
+            for values in (curve.mean, curve.low, curve.high):
                 np.testing.assert_allclose(values, [V] * (T - 5 + 1), rtol=1e-5)
-            assert row["start"][averaging] == pytest.approx(row["end"][averaging]) == pytest.approx(V)
-        assert row["last_symbol_perplexity"] == pytest.approx(V)
-        assert (row["sequences"], row["window"], row["label"], row["draws"]) == (6, 5, "markov12", 2)
-    np.testing.assert_allclose(gap["curves"]["geometric"]["mean"], 0, atol=1e-5)
-    assert gap["ratio_at_end"]["arithmetic"] == pytest.approx(1)
-    assert curves[0]["subject_hash"] == gap["model_hash"] != curves[1]["subject_hash"]
+            assert row.start(averaging) == pytest.approx(row.end(averaging)) == pytest.approx(V)
+        assert row.last_symbol_perplexity == pytest.approx(V)
+        assert (row.sequences, row.window, row.label, row.origin.draws) == (6, 5, "markov12", 2)
+    np.testing.assert_allclose(gap.curves["geometric"].mean, 0, atol=1e-5)
+    assert gap.end("arithmetic") == pytest.approx(0, abs=1e-6)
+    assert curves[0].name_hash == gap.origin.model_hash != curves[1].name_hash
     assert any(
         "uniform: perplexity 12.00 over the first 5 symbols, 12.00 over the last" in line for line in said
     )
@@ -99,24 +107,23 @@ def test_nothing_depends_on_the_batch_size(models: dict[str, str], tmp_path: Pat
         for size in (4, 6)
     ]
     for one, other in zip(*both, strict=True):
-        for averaging in ("geometric", "arithmetic"):
+        assert isinstance(one, Curve | Gap) and isinstance(other, Curve | Gap)
+        for averaging in AVERAGINGS:
+            mine, theirs = one.curves[averaging], other.curves[averaging]
             for name in ("mean", "low", "high"):
-                np.testing.assert_allclose(
-                    one["curves"][averaging][name], other["curves"][averaging][name], rtol=1e-4
-                )
-    ours, theirs, gap = both[0]
-    assert gap["end"]["geometric"] == pytest.approx(ours["end"]["geometric"] / theirs["end"]["geometric"] - 1)
-    assert gap["ratio_at_end"]["geometric"] == pytest.approx(gap["end"]["geometric"] + 1)
+                np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), rtol=1e-4)
+    (ours, standard), [gap] = Rows(both[0]).of(Curve), Rows(both[0]).of(Gap)
+    assert gap.end() == pytest.approx(ours.end() / standard.end() - 1)
     # The row is enough to draw the curve again, with this window or another.
-    again = smoothed_perplexity(np.array([ours["nats"]]), 5)
-    np.testing.assert_allclose(again, ours["curves"]["geometric"]["mean"])
+    again = smoothed_perplexity(np.array([ours.nats]), 5)
+    np.testing.assert_allclose(again, ours.curves["geometric"].mean)
 
 
 def test_losses_are_those_of_the_evaluation(models: dict[str, str], tmp_path: Path) -> None:
     evaluated = open_model(models["random"])
     options = small(tmp_path, models["random"])
     text = held_out(evaluated, "markov12", "test", 6)
-    nats_ST = losses(evaluated, text, options)
+    nats_ST = losses(evaluated, text, options, silent(tmp_path))
     pieces = open_data("markov12").split("test", T)
     expected = evaluate(evaluated.model.params, OURS, pieces, sequences=6, batch_size=4)
     np.testing.assert_allclose(nats_ST.mean(axis=0), expected.loss_by_position, atol=2e-4)
@@ -138,13 +145,36 @@ def test_draws_average_probabilities(models: dict[str, str], tmp_path: Path) -> 
             for draw in range(3)
         ]
     )
-    nats_ST = losses(evaluated, text, small(tmp_path, models["random"], draws=3))
+    nats_ST = losses(evaluated, text, small(tmp_path, models["random"], draws=3), silent(tmp_path))
     np.testing.assert_allclose(np.exp(-nats_ST[:, 0]), np.exp(first_KS).mean(axis=0), rtol=1e-4)
 
 
 def test_without_a_baseline_there_is_one_curve(models: dict[str, str], tmp_path: Path) -> None:
     [row] = run(small(tmp_path, models["uniform"], label="toy", split="valid"))
-    assert (row["kind"], row["label"], row["split"], row["name"]) == ("curve", "toy", "valid", "uniform")
+    assert isinstance(row, Curve)
+    assert (row.label, row.split, row.name) == ("toy", "valid", "uniform")
+
+
+def test_the_section_is_drawn_from_what_was_written(models: dict[str, str], tmp_path: Path) -> None:
+    run(small(tmp_path, models["random"], models["standard"]))
+    run(small(tmp_path, models["random"], label="another"))
+    part = find_experiment("convergence").section(read_all_rows(tmp_path))
+    assert part is not None
+    for figure in part.figures:
+        assert save_figure(figure, tmp_path).png.exists()
+    assert [figure.name for figure in part.figures] == [
+        "convergence",
+        "convergence-corpora",
+        "convergence-gap",
+    ]
+    assert [row[0] for row in part.tables[0].rows] == ["markov12", "markov12", "another"]
+    assert len(part.findings) == 3
+
+
+def test_the_window_of_a_short_context_is_a_quarter_of_it(models: dict[str, str], tmp_path: Path) -> None:
+    [row] = run(small(tmp_path, models["uniform"], window=None))
+    assert isinstance(row, Curve)
+    assert row.window == T // 4
 
 
 def test_what_cannot_be_measured_is_said_in_one_sentence(models: dict[str, str], tmp_path: Path) -> None:
@@ -163,9 +193,9 @@ def test_what_cannot_be_measured_is_said_in_one_sentence(models: dict[str, str],
     fewer = save(tmp_path / "fewer", replace(OURS, vocab_size=5), UNIFORM)
     fails("vocabulary of 12 symbols and fewer one of 5", fewer)
     fewer = save(tmp_path / "fewer-standard", replace(THEIRS, vocab_size=5), UNIFORM)
-    fails("has a vocabulary of 12 and .*fewer-standard one of 5", models["random"], fewer)
+    fails("fewer-standard .*differ in vocabulary or context", models["random"], fewer)
     longer = save(tmp_path / "longer", replace(THEIRS, context=30), UNIFORM)
-    fails("has a context of 20 and .*longer one of 30", models["random"], longer)
+    fails("longer .*differ in vocabulary or context", models["random"], longer)
     assert not (tmp_path / "out").exists()  # nothing is written before all is well
 
 
@@ -179,5 +209,5 @@ def test_the_command_line_explains_and_runs_it(
     assert "tighter confidence band" in printed
     arguments = ["--model", models["uniform"], "--data", "markov12", "--window", "5", "--sequences", "4"]
     assert experiment.main(["convergence", *arguments, "--batch-size", "4", "--out", str(tmp_path)]) == 0
-    [row] = read_rows(tmp_path)
-    assert row["command"].endswith(f"--batch-size 4 --out {tmp_path}")
+    [row] = read_all_rows(tmp_path)
+    assert row.origin.command.endswith(f"--batch-size 4 --out {tmp_path}")

@@ -13,7 +13,7 @@ from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.decipher.probe import Probe, ProbeConfig, ProbeParams, save_probe
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import open_model
-from lexinvariant.experiments.paper_texts import PAPER_TEXTS, PYTHON, SYMBOL
+from lexinvariant.results.paper_texts import PAPER_TEXTS, PYTHON, SYMBOL
 from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.experiments.uncertainty import Options, run, shown_word, tempered
 from lexinvariant.model.batches import forward_batches

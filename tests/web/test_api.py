@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from lexinvariant.experiments.paper_texts import PAPER_TEXTS
+from lexinvariant.results.paper_texts import PAPER_TEXTS
 from lexinvariant.text.letters import letters_only
 from lexinvariant.web.app import Limits
 from lexinvariant.web.examples import MESSAGE, NOTE

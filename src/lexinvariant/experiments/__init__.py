@@ -1,1 +1,1 @@
-"""One module a figure or table of the paper; each has run(...) and writes rows with full provenance."""
+"""One module an experiment: its Options, and run(options, recorder), which measures and writes rows (results/)."""

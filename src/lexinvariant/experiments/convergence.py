@@ -1,14 +1,10 @@
 """Perplexity by context length of a lexinvariant model, beside its standard twin (the paper's section on
 convergence, and its appendix's figure over three corpora).
-
-Rows: `curve` (one a model and label) and `gap` (one a label, where there is a baseline).
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,29 +12,25 @@ import numpy as np
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import (
-    CommonOptions,
     EvaluatedModel,
     HeldOut,
     held_out,
-    open_model,
-    open_pair,
+    open_one_or_pair,
 )
-from lexinvariant.experiments.perplexity import (
+from lexinvariant.experiments.options import CommonOptions, Count
+from lexinvariant.experiments.recorder import Recorder
+from lexinvariant.model.batches import forward_batches
+from lexinvariant.model.scoring import mixture
+from lexinvariant.results import paper
+from lexinvariant.results.convergence import Curve, Gap
+from lexinvariant.results.perplexity import (
     AVERAGINGS,
-    WINDOW,
-    Curve,
     Floats,
     gap_curve,
     perplexity_curve,
     resampled,
     smoothed_nats,
 )
-from lexinvariant.experiments.rows import Provenance, Row, RowWriter
-from lexinvariant.model.batches import forward_batches
-from lexinvariant.model.scoring import mixture
-
-Say = Callable[[str], None]
-SECONDS_BETWEEN_NEWS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +49,13 @@ class Options(CommonOptions):
     """The model's standard twin, trained on the same data; without one there is only the lexinvariant curve."""
     split: Literal["test", "valid", "train"] = "test"
     """Which part of the data is read."""
-    sequences: int = 100
+    sequences: Count = paper.SEQUENCES
     """Whole contexts to average over; the paper's number. More give a tighter confidence band."""
-    draws: int = 1
+    draws: Count = 1
     """Lexicons that the lexinvariant model's probabilities are averaged over."""
-    window: int = WINDOW
-    """Symbols of the moving average inside each sequence; the paper's number."""
+    window: int | None = None
+    """Symbols of the moving average inside each sequence. Default: 100, the paper's number, or a quarter of a shorter
+    context."""
     label: str = ""
     """Name of the corpus on the figure, which shows the newest run of each. Default: the data folder's name."""
 
@@ -71,140 +64,94 @@ class Options(CommonOptions):
         return self.label or Path(self.data).resolve().name
 
 
-def run(options: Options, command: str = "", say: Say = lambda line: None) -> list[Row]:
-    """Measure the curves and append their rows to convergence.jsonl in the output folder."""
-    if options.sequences < 1 or options.draws < 1:
-        raise UserError(
-            f"--sequences is {options.sequences} and --draws is {options.draws}: give both at least 1."
-        )
-    models = _subjects(options)
+def run(options: Options, recorder: Recorder) -> None:
+    """A curve of each model, and the gap between them."""
+    models = _models(options)
     context = models[0].model.config.context
-    if not 1 <= options.window <= context:
-        raise UserError(
-            f"A window of {options.window} symbols does not fit the model's context of {context}: give --window a "
-            f"number from 1 to {context}."
-        )
+    window = choose_window(options.window, context)
     text = held_out(models[0], options.data, options.split, options.sequences)
-    provenance = Provenance(
-        experiment="convergence",
-        seed=options.seed,
-        command=command,
-        model_hash=models[0].hash,
-        data_hash=text.fingerprint,
-        draws=options.draws,
-    )
-    setting = {
+    recorder.measured_on(model_hash=models[0].hash, data_hash=text.fingerprint)
+    setting: dict[str, Any] = {
         "label": options.corpus_name,
         "split": options.split,
         "sequences": len(text.tok_ST),
-        "window": options.window,
+        "window": window,
         "context": context,
         "vocab_size": models[0].model.config.vocab_size,
     }
-    rows: list[Row] = []
-    with RowWriter(options.out / "convergence.jsonl", provenance) as writer:
-        weight_RS = resampled(len(text.tok_ST), options.seed)
-        smoothed: list[Floats] = []
-        for evaluated in models:
-            nats_ST = losses(evaluated, text, options, say)
-            smoothed.append(smoothed_nats(nats_ST, options.window))
-            values = _curve_values(evaluated, nats_ST, smoothed[-1], weight_RS)
-            rows.append(writer.write("curve", **setting, **values))
-            say(
-                f"{options.corpus_name}, {evaluated.name}: perplexity {values['start']['geometric']:.2f} over the "
-                f"first {options.window} symbols, {values['end']['geometric']:.2f} over the last"
+    weight_RS = resampled(len(text.tok_ST), options.seed)
+    smoothed: list[Floats] = []
+    for evaluated in models:
+        nats_ST = losses(evaluated, text, options, recorder)
+        nats_SI = smoothed_nats(nats_ST, window)
+        smoothed.append(nats_SI)
+        curve = recorder.write(
+            Curve(
+                **setting,
+                role="lexinvariant" if evaluated.model.config.lexicon.is_lexinvariant else "standard",
+                name=evaluated.name,
+                name_hash=evaluated.hash,
+                curves={how: perplexity_curve(nats_SI, how, weight_RS) for how in AVERAGINGS},
+                last_symbol_perplexity=float(np.exp(nats_ST[:, -1].mean())),
+                nats=nats_ST.mean(axis=0).tolist(),
+                nats_deviation=nats_ST.std(axis=0).tolist(),
             )
-        if len(models) == 2:
-            values = _gap_values(smoothed[0], smoothed[1], weight_RS)
-            values["names"] = [evaluated.name for evaluated in models]
-            rows.append(writer.write("gap", **setting, **values))
-            say(
-                f"{options.corpus_name}: the gap falls from {values['start']['geometric']:.2f} to "
-                f"{values['end']['geometric']:.2f} times the standard model's perplexity (the paper: 9 to under 1)"
-            )
-    return rows
+        )
+        recorder.log(
+            f"{options.corpus_name}, {evaluated.name}: perplexity {curve.start():.2f} over the first {window} "
+            f"symbols, {curve.end():.2f} over the last"
+        )
+    if len(models) == 2:
+        curves = {how: gap_curve(smoothed[0], smoothed[1], how, weight_RS) for how in AVERAGINGS}
+        gap = recorder.write(Gap(**setting, names=[evaluated.name for evaluated in models], curves=curves))
+        recorder.log(
+            f"{options.corpus_name}: the gap falls from {gap.start():.2f} to {gap.end():.2f} times the standard "
+            "model's perplexity (the paper: 9 to under 1)"
+        )
 
 
-def _subjects(options: Options) -> tuple[EvaluatedModel, ...]:
+def choose_window(wanted: int | None, context: int) -> int:
+    """The paper's window, or a quarter of a context that is short for it."""
+    window = max(1, min(paper.WINDOW, context // 4)) if wanted is None else wanted
+    if not 1 <= window <= context:
+        raise UserError(
+            f"A window of {window} symbols does not fit the model's context of {context}: give --window a number "
+            f"from 1 to {context}."
+        )
+    return window
+
+
+def _models(options: Options) -> list[EvaluatedModel]:
     """The lexinvariant model, and its twin if there is one."""
-    if options.baseline is None:
-        ours = open_model(options.model)
-        if not ours.model.config.lexicon.is_lexinvariant:
-            raise UserError(
-                f"{options.model} is not a lexinvariant model: give one, and a standard model as --baseline."
-            )
-        return (ours,)
-    ours, theirs = open_pair(options.model, options.baseline)
-    for name in ("vocab_size", "context"):
-        mine, other = getattr(ours.model.config, name), getattr(theirs.model.config, name)
-        if mine != other:
-            raise UserError(
-                f"{options.model} has a {name.replace('_size', 'ulary')} of {mine} and {options.baseline} one of "
-                f"{other}: give a baseline that was trained with the same."
-            )
-    return ours, theirs
+    models = open_one_or_pair(options.model, options.baseline)
+    if not models[0].model.config.lexicon.is_lexinvariant:
+        raise UserError(
+            f"{options.model} is not a lexinvariant model: give one, and a standard model as --baseline."
+        )
+    return models
 
 
-def losses(
-    evaluated: EvaluatedModel, text: HeldOut, options: Options, say: Say = lambda line: None
-) -> Floats:
+def losses(evaluated: EvaluatedModel, text: HeldOut, options: Options, recorder: Recorder) -> Floats:
     """nats_ST: the loss of every symbol, of the mixture over draws of the lexicon."""
     draws = draws_used(evaluated, options.draws)
     logp_KST = np.empty((draws, *text.tok_ST.shape), np.float32)
-    spoken = time.perf_counter()
-    for k in range(draws):
-        for rows, reading in forward_batches(
-            evaluated.model.params,
-            evaluated.model.config,
-            text.tok_ST,
-            text.piece_S,
-            seed=options.seed,
-            draw=k,
-            batch_size=options.batch_size,
-            dtype=options.dtype,
-        ):
-            logp_KST[k, rows] = np.asarray(reading.logp_BT)
-            if time.perf_counter() - spoken > SECONDS_BETWEEN_NEWS:
-                of_draws = f", draw {k + 1} of {draws}" if draws > 1 else ""
-                say(f"{evaluated.name}: {rows.stop} of {len(text.tok_ST)} sequences{of_draws}")
-                spoken = time.perf_counter()
+    with recorder.progress(f"{evaluated.name}, sequences read", draws * len(text.tok_ST)) as advance:
+        for k in range(draws):
+            for rows, output in forward_batches(
+                evaluated.model.params,
+                evaluated.model.config,
+                text.tok_ST,
+                text.piece_S,
+                seed=options.seed,
+                draw=k,
+                batch_size=options.batch_size,
+                dtype=options.dtype,
+            ):
+                logp_KST[k, rows] = np.asarray(output.logp_BT)
+                advance(rows.stop - rows.start)
     return -np.stack([mixture(logp_KST[:, s]) for s in range(len(text.tok_ST))])
 
 
 def draws_used(evaluated: EvaluatedModel, draws: int) -> int:
     """A standard model has nothing to draw."""
     return draws if evaluated.model.config.lexicon.is_lexinvariant else 1
-
-
-def _curve_values(
-    evaluated: EvaluatedModel, nats_ST: Floats, nats_SI: Floats, weight_RS: Floats
-) -> dict[str, Any]:
-    curves = {how: perplexity_curve(nats_SI, how, weight_RS) for how in AVERAGINGS}
-    return {
-        "role": "lexinvariant" if evaluated.model.config.lexicon.is_lexinvariant else "standard",
-        "name": evaluated.name,
-        "subject_hash": evaluated.hash,
-        **_ends(curves),
-        "last_symbol_perplexity": float(np.exp(nats_ST[:, -1].mean())),
-        # Enough to draw the geometric curve again with any window: means of logs can be taken in any order.
-        "nats": nats_ST.mean(axis=0),
-        "nats_deviation": nats_ST.std(axis=0),
-    }
-
-
-def _gap_values(ours_SI: Floats, theirs_SI: Floats, weight_RS: Floats) -> dict[str, Any]:
-    curves = {how: gap_curve(ours_SI, theirs_SI, how, weight_RS) for how in AVERAGINGS}
-    ratio_at_end = {how: float(curve.mean_I[-1]) + 1 for how, curve in curves.items()}
-    return {**_ends(curves), "ratio_at_end": ratio_at_end}
-
-
-def _ends(curves: dict[Any, Curve]) -> dict[str, Any]:
-    """The curves as a row keeps them, and what they begin and end with."""
-    return {
-        "curves": {
-            how: {name.removesuffix("_I"): values for name, values in asdict(curve).items()}
-            for how, curve in curves.items()
-        },
-        "start": {how: float(curve.mean_I[0]) for how, curve in curves.items()},
-        "end": {how: float(curve.mean_I[-1]) for how, curve in curves.items()},
-    }

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from lexinvariant.api import Model, load
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.rows import hash_files
 from lexinvariant.model.weights import find_model, read_description
+from lexinvariant.results.rows import hash_files
 from lexinvariant.text import CharVocab, open_data
 from lexinvariant.training.evaluate import full_pieces
-
-
-@dataclass(frozen=True)
-class CommonOptions:
-    """What the experiments on models have in common."""
-
-    model: str = "bundled"
-    """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package."""
-    out: Path = Path("runs/report")
-    """Folder for the rows (NAME.jsonl); rows are appended, and the report shows the newest run."""
-    seed: int = 0
-    """Seed of every lexicon, key and text drawn."""
-    batch_size: int = 16
-    """Sequences at a time. Results do not depend on it."""
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    """Type of the arithmetic; bfloat16 is faster on a GPU."""
 
 
 @dataclass(frozen=True)

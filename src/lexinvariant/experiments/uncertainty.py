@@ -24,7 +24,7 @@ from lexinvariant.experiments.evaluated_model import (
     need_characters,
     open_model,
 )
-from lexinvariant.experiments.paper_texts import PAPER_TEXTS, SYMBOL
+from lexinvariant.results.paper_texts import PAPER_TEXTS, SYMBOL
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter, hash_bytes
 from lexinvariant.model.batches import forward_batches
 

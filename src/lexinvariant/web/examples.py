@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lexinvariant.experiments.paper_texts import PAPER_TEXTS, SYMBOL
+from lexinvariant.results.paper_texts import PAPER_TEXTS, SYMBOL
 from lexinvariant.text.letters import unspaced
 from lexinvariant.web.requests import Encipher
 

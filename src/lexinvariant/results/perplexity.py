@@ -8,26 +8,24 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from lexinvariant.results import paper
+
 Floats = NDArray[np.float64]
 Averaging = Literal["geometric", "arithmetic"]
 """geometric: exp of the mean loss in nats. arithmetic: the mean of the sequences' perplexities, which a few hard
 sequences can dominate."""
 AVERAGINGS: tuple[Averaging, ...] = get_args(Averaging)
 
-WINDOW = 100
-"""The paper's moving average (its section on convergence): perplexity over the next 100 symbols."""
-PAPER_PERPLEXITY, PAPER_STANDARD_PERPLEXITY = 3.38, 2.00
-"""The same section: the lexinvariant and the standard LM of characters at context length 511, on the Pile."""
 RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A mean over sequences at every context length i, with its 95% confidence band."""
+class Band:
+    """A mean over sequences at every context length, with its 95% confidence band."""
 
-    mean_I: Floats
-    low_I: Floats
-    high_I: Floats
+    mean: list[float]
+    low: list[float]
+    high: list[float]
 
 
 def smoothed_nats(nats_ST: Floats, window: int) -> Floats:
@@ -39,7 +37,7 @@ def smoothed_nats(nats_ST: Floats, window: int) -> Floats:
     return (total_ST[:, window:] - total_ST[:, :-window]) / window
 
 
-def smoothed_perplexity(nats_ST: Floats, window: int = WINDOW) -> Floats:
+def smoothed_perplexity(nats_ST: Floats, window: int = paper.WINDOW) -> Floats:
     """The paper's curve, as the geometric mean over texts; over the whole text where that is shorter than the
     window.
     """
@@ -53,12 +51,12 @@ def resampled(n_sequences: int, seed: int, resamples: int = RESAMPLES) -> Floats
     return counts_RS / n_sequences
 
 
-def perplexity_curve(nats_SI: Floats, averaging: Averaging, weight_RS: Floats) -> Curve:
+def perplexity_curve(nats_SI: Floats, averaging: Averaging, weight_RS: Floats) -> Band:
     """Perplexity at every context length, averaged over sequences, with a bootstrap band."""
     return _with_band(_averaged(nats_SI, averaging), _averaged(nats_SI, averaging, weight_RS))
 
 
-def gap_curve(ours_SI: Floats, theirs_SI: Floats, averaging: Averaging, weight_RS: Floats) -> Curve:
+def gap_curve(ours_SI: Floats, theirs_SI: Floats, averaging: Averaging, weight_RS: Floats) -> Band:
     """(ours - theirs) / theirs in averaged perplexity; each resample holds the same sequences of both."""
     return _with_band(
         _averaged(ours_SI, averaging) / _averaged(theirs_SI, averaging) - 1,
@@ -74,6 +72,6 @@ def _averaged(nats_SI: Floats, averaging: Averaging, weight_RS: Floats | None = 
     return perplexity_SI.mean(axis=0) if weight_RS is None else weight_RS @ perplexity_SI
 
 
-def _with_band(mean_I: Floats, resampled_RI: Floats) -> Curve:
+def _with_band(mean_I: Floats, resampled_RI: Floats) -> Band:
     low_I, high_I = np.percentile(resampled_RI, [2.5, 97.5], axis=0)
-    return Curve(mean_I, low_I, high_I)
+    return Band(mean_I.tolist(), low_I.tolist(), high_I.tolist())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lexinvariant.experiments.perplexity import (
+from lexinvariant.results.perplexity import (
     gap_curve,
     perplexity_curve,
     resampled,
@@ -25,31 +25,31 @@ def test_each_offset_averages_the_symbols_after_it() -> None:
 def test_both_averages_are_the_ones_worked_out_by_hand() -> None:
     nats_SI, weight_RS = smoothed_nats(NATS_ST, 2), resampled(2, seed=0)
     geometric = perplexity_curve(nats_SI, "geometric", weight_RS)
-    np.testing.assert_allclose(geometric.mean_I, [2**2.5, 2**1.5, 2**1.5])
+    np.testing.assert_allclose(geometric.mean, [2**2.5, 2**1.5, 2**1.5])
     arithmetic = perplexity_curve(nats_SI, "arithmetic", weight_RS)
-    np.testing.assert_allclose(arithmetic.mean_I, [(8 + 4) / 2, (2 + 4) / 2, (1 + 8) / 2])
+    np.testing.assert_allclose(arithmetic.mean, [(8 + 4) / 2, (2 + 4) / 2, (1 + 8) / 2])
     # Two sequences: half of the resamples hold one of them twice, so the band reaches from one to the other.
     for curve in (geometric, arithmetic):
-        np.testing.assert_allclose(curve.low_I, [4, 2, 1])
-        np.testing.assert_allclose(curve.high_I, [8, 4, 8])
-    np.testing.assert_allclose(smoothed_perplexity(NATS_ST, 2), geometric.mean_I)
+        np.testing.assert_allclose(curve.low, [4, 2, 1])
+        np.testing.assert_allclose(curve.high, [8, 4, 8])
+    np.testing.assert_allclose(smoothed_perplexity(NATS_ST, 2), geometric.mean)
 
 
 def test_the_gap_is_a_multiple_of_theirs() -> None:
     weight_RS = resampled(2, seed=0)
     ours_SI, theirs_SI = LN2 * np.array([[3.0], [5.0]]), LN2 * np.array([[1.0], [2.0]])
     geometric = gap_curve(ours_SI, theirs_SI, "geometric", weight_RS)
-    np.testing.assert_allclose(geometric.mean_I, [2**4 / 2**1.5 - 1])
+    np.testing.assert_allclose(geometric.mean, [2**4 / 2**1.5 - 1])
     arithmetic = gap_curve(ours_SI, theirs_SI, "arithmetic", weight_RS)
-    np.testing.assert_allclose(arithmetic.mean_I, [(8 + 32) / (2 + 4) - 1])
+    np.testing.assert_allclose(arithmetic.mean, [(8 + 32) / (2 + 4) - 1])
     # Paired: a resample of one sequence alone compares that sequence with itself.
-    np.testing.assert_allclose([arithmetic.low_I[0], arithmetic.high_I[0]], [8 / 2 - 1, 32 / 4 - 1])
+    np.testing.assert_allclose([arithmetic.low[0], arithmetic.high[0]], [8 / 2 - 1, 32 / 4 - 1])
 
 
 def test_a_gap_that_is_the_same_in_every_sequence_is_certain() -> None:
     theirs_SI = np.random.default_rng(0).normal(2, 1, size=(30, 3))
     gap = gap_curve(theirs_SI + np.log(3), theirs_SI, "geometric", resampled(30, seed=1))
-    for values in (gap.mean_I, gap.low_I, gap.high_I):
+    for values in (gap.mean, gap.low, gap.high):
         np.testing.assert_allclose(values, 2.0)
 
 
@@ -61,7 +61,7 @@ def test_the_band_covers_the_truth_as_often_as_it_says() -> None:
     curves = [
         perplexity_curve(one, "geometric", resampled(40, seed=i, resamples=400)) for i, one in enumerate(nats)
     ]
-    covered = np.mean([(curve.low_I < np.e) & (np.e < curve.high_I) for curve in curves])
+    covered = np.mean([curve.low[0] < np.e < curve.high[0] for curve in curves])
     assert 0.90 < covered < 0.98
 
 
@@ -71,4 +71,6 @@ def test_resamples_are_whole_sequences_and_repeatable() -> None:
     np.testing.assert_allclose(weight_RS * 7, np.round(weight_RS * 7), atol=1e-12)
     np.testing.assert_array_equal(weight_RS, resampled(7, seed=3, resamples=50))
     assert not np.array_equal(weight_RS, resampled(7, seed=4, resamples=50))
-    assert perplexity_curve(np.ones((1, 2)), "geometric", resampled(1, seed=0)).high_I == pytest.approx(np.e)
+    assert perplexity_curve(np.ones((1, 2)), "geometric", resampled(1, seed=0)).high == pytest.approx(
+        [np.e] * 2
+    )

@@ -1,0 +1,50 @@
+"""What the options of experiments have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+from lexinvariant.errors import UserError
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """The least that a number of an experiment's options may be."""
+
+    least: int
+
+
+Count = Annotated[int, AtLeast(1)]
+CountOrNone = Annotated[int, AtLeast(0)]
+"""A count that may be 0."""
+
+
+@dataclass(frozen=True)
+class CommonOptions:
+    """What the experiments on models have in common."""
+
+    model: str = "bundled"
+    """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package."""
+    out: Path = Path("runs/report")
+    """Folder for the rows (NAME.jsonl); rows are appended, and the report shows the newest run."""
+    seed: int = 0
+    """Seed of every lexicon, key and text drawn."""
+    batch_size: Count = 16
+    """Sequences at a time. Results do not depend on it."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Type of the arithmetic; bfloat16 is faster on a GPU."""
+
+
+def flag(field: str) -> str:
+    """The option on the command line that sets a field."""
+    return "--" + field.replace("_", "-")
+
+
+def check_counts(options: Any) -> None:
+    """Refuse what is below the least that its type allows."""
+    for name, hint in get_type_hints(type(options), include_extras=True).items():
+        for least in (mark.least for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, AtLeast)):
+            if getattr(options, name) < least:
+                raise UserError(f"{flag(name)} is {getattr(options, name)}: give at least {least}.")

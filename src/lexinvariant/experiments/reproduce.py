@@ -1,0 +1,38 @@
+"""All experiments on one pair of models, in order; what is done already is not done again."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+
+from lexinvariant.experiments.evaluated_model import open_model, open_pair
+from lexinvariant.experiments.registry import EXPERIMENTS, Pair
+from lexinvariant.progress import Log
+from lexinvariant.results.rows import hash_bytes
+
+DONE = "done.json"
+
+
+def run_all(pair: Pair, log: Log) -> None:
+    """Run what has not been run with the same models and settings; interrupting loses at most one experiment."""
+    if pair.baseline:
+        open_pair(pair.model, pair.baseline)  # complains before hours of work, not after
+    models = [open_model(place).hash for place in (pair.model, pair.baseline) if place]
+    suitable = [experiment for experiment in EXPERIMENTS if experiment.suits(pair)]
+    path = pair.out / DONE
+    done: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+    for number, experiment in enumerate(suitable, start=1):
+        options, name = experiment.options_for(pair), experiment.name
+        signature = hash_bytes(json.dumps([models, asdict(options)], default=str).encode())
+        if done.get(name) == signature:
+            log(f"[{number}/{len(suitable)}] {name}: done before")
+            continue
+        log(f"[{number}/{len(suitable)}] {name}")
+        began = time.perf_counter()
+        experiment.run(options, log=lambda line: log(f"    {line}"))
+        done[name] = signature
+        draft = path.with_suffix(".part")
+        draft.write_text(json.dumps(done, indent=2) + "\n")
+        draft.replace(path)
+        log(f"    {name} took {time.perf_counter() - began:.0f} s")

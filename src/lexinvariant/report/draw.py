@@ -1,0 +1,342 @@
+"""Draws figures: labelled, colour-blind safe, told apart in greyscale, in light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import NullFormatter, NullLocator
+
+from lexinvariant.results.figure import (
+    Axis,
+    Bars,
+    BlankRows,
+    Figure,
+    HeatMap,
+    Line,
+    Marks,
+    Panel,
+    Reference,
+    log_ticks,
+)
+
+Theme = Literal["light", "dark"]
+
+# Okabe and Ito's palette, each theme's in its own lightness; dash and marker tell series apart without colour.
+COLOURS: dict[Theme, tuple[str, ...]] = {
+    "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#4d4d4d"),
+    "dark": ("#56b4e9", "#ff8c42", "#2fd6a4", "#f0a6cf", "#f0e442", "#d0d0d0"),
+}
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1, 1)),
+    (0, (5, 1, 1, 1)),
+    (0, (3, 1, 1, 1, 1, 1)),
+    (0, (8, 3)),
+)
+MARKERS = ("o", "s", "^", "D", "v", "P")
+GREY: dict[Theme, str] = {"light": "#4d4d4d", "dark": "#d0d0d0"}
+INK: dict[Theme, tuple[str, str]] = {"light": ("#1a1a1a", "#ffffff"), "dark": ("#e8e8e8", "#16181d")}
+"""Ink and paper."""
+STRONGEST: dict[Theme, str] = {"light": "#00182b", "dark": "#ffffff"}
+"""Certainty in a heat map."""
+REFERENCE_DASHES: dict[str, Any] = {
+    "long": (0, (8, 2)),
+    "short": (0, (2, 2)),
+    "dotted": (0, (1, 1.5)),
+    "solid": "-",
+}
+LOOKS: dict[str, dict[str, Any]] = {
+    "right": {"marker": "s", "s": 34},
+    "wrong": {"marker": "X", "s": 46},
+    "target": {"marker": "_", "s": 260, "linewidth": 2},
+}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A figure on disk, and its two SVG texts for the page."""
+
+    figure: Figure
+    svg_light: bytes
+    svg_dark: bytes
+    png: Path
+
+
+def save(figure: Figure, folder: Path) -> Saved:
+    """Draw in both themes; write NAME.svg, NAME.png and NAME.dark.svg."""
+    folder.mkdir(parents=True, exist_ok=True)
+    light, dark, png = (folder / (figure.name + suffix) for suffix in (".svg", ".dark.svg", ".png"))
+    for theme, svg in (("light", light), ("dark", dark)):
+        canvas = draw(figure, theme)
+        canvas.savefig(svg, metadata={"Date": None})
+        if theme == "light":
+            canvas.set_layout_engine("none")  # laid out already
+            canvas.savefig(png, dpi=150)
+        plt.close(canvas)
+    return Saved(figure, light.read_bytes(), dark.read_bytes(), png)
+
+
+def draw(figure: Figure, theme: Theme) -> Canvas:
+    """A Matplotlib figure of it."""
+    columns = figure.columns or len(figure.panels)
+    rows = -(-len(figure.panels) // columns)
+    with _house_style(theme):
+        canvas = plt.figure(figsize=figure.size, layout="constrained")
+        grid = canvas.subplots(
+            rows, columns, squeeze=False, sharey=figure.share_y, width_ratios=list(figure.widths) or None
+        )
+        places: list[Axes] = list(grid.ravel())
+        series = _series_of(figure)
+        image: Any = None
+        for axes, panel in zip(places, figure.panels, strict=False):
+            image = _panel(axes, panel, series, theme) or image
+        for axes in places[len(figure.panels) :]:
+            axes.remove()
+        for title, first in zip(figure.row_titles, grid[:, 0], strict=False):
+            first.set_ylabel(f"{title}\n{first.get_ylabel()}")
+        if figure.colour_bar and image is not None:
+            bar = canvas.colorbar(image, ax=canvas.axes, label=figure.colour_bar, shrink=0.75, pad=0.01)
+            bar.outline.set_linewidth(0.5)  # type: ignore[operator]
+        _legends(canvas, figure)
+    return canvas
+
+
+@contextmanager
+def _house_style(theme: Theme) -> Iterator[None]:
+    """Matplotlib settings of every figure in a theme, restored afterwards."""
+    ink, paper = INK[theme]
+    settings: Any = {
+        "figure.facecolor": paper,
+        "axes.facecolor": paper,
+        "savefig.facecolor": paper,
+        "text.color": ink,
+        "axes.edgecolor": ink,
+        "axes.labelcolor": ink,
+        "axes.titlecolor": ink,
+        "xtick.color": ink,
+        "ytick.color": ink,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": ink,
+        "grid.alpha": 0.15,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "font.size": 10.5,
+        "axes.titlesize": 11,
+        "legend.fontsize": 9,
+        "legend.frameon": False,
+        "svg.hashsalt": "lexinvariant",  # the same rows give the same file
+    }
+    with plt.rc_context(settings):
+        yield
+
+
+def series_style(index: int, theme: Theme) -> dict[str, Any]:
+    """Colour, dash and marker of the index-th series."""
+    return {
+        "color": COLOURS[theme][index % len(COLOURS[theme])],
+        "linestyle": DASHES[index % len(DASHES)],
+        "marker": MARKERS[index % len(MARKERS)],
+        "markevery": 0.15,
+        "markersize": 4.5,
+        "linewidth": 1.8,
+    }
+
+
+def _series_of(figure: Figure) -> dict[str, int]:
+    """The number of each name's series, in the order in which names appear."""
+    names = [
+        mark.name
+        for panel in figure.panels
+        for mark in panel.marks
+        if isinstance(mark, Line | Bars) and mark.series is None
+    ]
+    return {name: index for index, name in enumerate(dict.fromkeys(names))}
+
+
+def _panel(axes: Axes, panel: Panel, series: Mapping[str, int], theme: Theme) -> Any:
+    """Draw a panel; returns the image of its heat map, if it has one."""
+    image: Any = None
+    for mark in panel.marks:
+        match mark:
+            case Line():
+                index = series[mark.name] if mark.series is None else mark.series
+                _line(axes, mark, series_style(index, theme), theme)
+            case Bars():
+                index = series[mark.name] if mark.series is None else mark.series
+                _bars(axes, mark, COLOURS[theme][index % len(COLOURS[theme])], theme)
+            case Reference():
+                _reference(axes, mark, theme)
+            case Marks():
+                colour = {"right": INK[theme][0], "wrong": COLOURS[theme][1], "target": GREY[theme]}[
+                    mark.look
+                ]
+                look = {"linewidth": 0} | LOOKS[mark.look]
+                axes.scatter(mark.x, mark.y, color=colour, zorder=3, label=mark.name, **look)
+            case BlankRows():
+                for number, row in enumerate(mark.rows):
+                    label = mark.name if number == 0 else None
+                    axes.axhspan(row - 0.5, row + 0.5, color=GREY[theme], alpha=0.3, linewidth=0, label=label)
+            case HeatMap():
+                image = _heat_map(axes, mark, theme)
+    axes.set_title(verbatim(panel.title), loc="left")
+    _axis(axes, "x", panel.x, panel.monospace)
+    _axis(axes, "y", panel.y, panel.monospace)
+    if panel.square:
+        axes.set_aspect("equal")
+    framed = next((m.framed for m in panel.marks if isinstance(m, HeatMap) and m.framed is not None), None)
+    if framed is not None:
+        axes.get_xticklabels()[framed].set(fontweight="bold", color=COLOURS[theme][1])
+    return image
+
+
+def _line(axes: Axes, mark: Line, style: dict[str, Any], theme: Theme) -> None:
+    x, y = np.asarray(mark.x, float), np.asarray(mark.y, float)
+    style = style | ({"markevery": 1} if mark.every_marker or not mark.line else {})
+    style |= {} if mark.line else {"linestyle": "none", "markersize": 6.0}
+    has_interval = mark.low is not None and mark.high is not None
+    if has_interval:
+        low, high = (np.asarray(values, float) for values in (mark.low, mark.high))
+    if has_interval and mark.interval == "band":
+        axes.fill_between(x, low, high, color=style["color"], alpha=0.22, linewidth=0)
+    if has_interval and mark.interval == "bars":
+        middle = x if mark.across else y
+        reach = np.abs(np.stack([np.minimum(low, middle), np.maximum(high, middle)]) - middle)
+        style.pop("markevery")
+        axes.errorbar(
+            x,
+            y,
+            **{"xerr" if mark.across else "yerr": reach},
+            label=mark.name,
+            capsize=2.5,
+            elinewidth=1,
+            **style,
+        )
+    else:
+        axes.plot(x, y, label=mark.name, **style)
+    for place, text in zip(zip(x, y, strict=True), mark.labels, strict=False):
+        # On a patch of paper, so that no line crosses it.
+        box = {"facecolor": INK[theme][1], "edgecolor": "none", "pad": 0.8}
+        axes.annotate(
+            text, place, xytext=(7, 0), textcoords="offset points", va="center", fontsize=8.5, bbox=box
+        )
+
+
+def _bars(axes: Axes, mark: Bars, colour: str, theme: Theme) -> None:
+    x, height = np.asarray(mark.x, float), np.asarray(mark.height, float)
+    look = {"facecolor": "none", "edgecolor": colour, "hatch": "///"} if mark.hatched else {"color": colour}
+    axes.bar(x, height, mark.width, label=mark.name, **look)
+    top = height
+    if mark.low is not None and mark.high is not None:
+        reach = np.abs(np.stack([np.asarray(mark.low), np.asarray(mark.high)]) - height)
+        axes.errorbar(x, height, reach, color=GREY[theme], capsize=3, linewidth=1.2, linestyle="none")
+        top = np.asarray(mark.high, float)
+    for place, above, text in zip(x, top, mark.labels, strict=False):
+        axes.annotate(
+            text, (place, above), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=7.5
+        )
+
+
+def _reference(axes: Axes, mark: Reference, theme: Theme) -> None:
+    look = {"color": GREY[theme], "linestyle": REFERENCE_DASHES[mark.dash], "linewidth": 1.3}
+    if mark.at is None:
+        axes.plot(mark.x, mark.y, label=mark.name, **look)
+    elif mark.axis == "y":
+        axes.axhline(mark.at, label=mark.name, **look)
+    else:
+        axes.axvline(mark.at, label=mark.name, **look)
+
+
+def _heat_colours(theme: Theme) -> Colormap:
+    """From paper by way of the first colour to the strongest: steadily darker (or lighter), for greyscale."""
+    steps = [(0.0, INK[theme][1]), (0.4, COLOURS[theme][0]), (1.0, STRONGEST[theme])]
+    return LinearSegmentedColormap.from_list("probability", steps).with_extremes(bad=(GREY[theme], 0.3))
+
+
+def _heat_map(axes: Axes, mark: HeatMap, theme: Theme) -> Any:
+    cells = np.ma.masked_invalid(np.asarray(mark.cells, float))
+    rows, columns = cells.shape
+    edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
+    image = axes.pcolormesh(*edges, cells, cmap=_heat_colours(theme), vmin=0.0, vmax=1.0)
+    axes.grid(visible=False)
+    if mark.divider is not None:
+        axes.axvline(mark.divider - 0.5, color=INK[theme][0], linewidth=0.8)
+    if mark.framed is not None:
+        frame = Rectangle((mark.framed - 0.5, -0.5), 1, rows, fill=False, clip_on=False, linewidth=1.8)
+        frame.set_edgecolor(COLOURS[theme][1])
+        axes.add_patch(frame)
+    return image
+
+
+def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis, monospace: float | None) -> None:
+    side = axes.xaxis if which == "x" else axes.yaxis
+    set_limits, get_limits = (
+        (axes.set_xlim, axes.get_xlim) if which == "x" else (axes.set_ylim, axes.get_ylim)
+    )
+    side.set_label_text(axis.label)
+    if axis.scale != "linear":
+        set_scale = axes.set_xscale if which == "x" else axes.set_yscale
+        set_scale("log", base=2 if axis.scale == "log2" else 10)
+    set_limits(*axis.limits)
+    if axis.names:
+        look = {"family": "monospace", "fontsize": monospace} if monospace else {}
+        side.set_ticks(range(len(axis.names)), [verbatim(name) for name in axis.names], **look)
+        ends = (-0.5, len(axis.names) - 0.5)
+        set_limits(*(ends if which == "x" else reversed(ends)))
+        side.set_tick_params(length=0)
+        if monospace is None:
+            axes.grid(visible=False, axis=which)
+        return
+    ticks: Any = axis.ticks
+    if ticks is None and axis.scale == "log":
+        low, high = sorted(get_limits())
+        ticks = log_ticks(low, high) if high / low < 1e6 else None
+    if ticks is not None:
+        names = list(ticks.values()) if isinstance(ticks, Mapping) else [f"{tick:g}" for tick in ticks]
+        limits = get_limits()  # ticks beyond them would move them
+        side.set_ticks(list(ticks), names)
+        set_limits(*limits)
+        side.set_minor_locator(NullLocator())
+    side.set_minor_formatter(NullFormatter())  # small numbers between the decades only crowd a log axis
+
+
+def _legends(canvas: Canvas, figure: Figure) -> None:
+    if figure.legend in ("panels", "right"):
+        for axes in canvas.axes:
+            if axes.get_legend_handles_labels()[1]:
+                place = (
+                    {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if figure.legend == "right" else {}
+                )
+                axes.legend(**place)
+    elif figure.legend == "below":
+        pairs = [pair for axes in canvas.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+        handles = {name: handle for handle, name in reversed(pairs)}
+        names = list(dict.fromkeys(name for _, name in pairs))
+        shared_legend(canvas, [handles[name] for name in names], names)
+
+
+def shared_legend(canvas: Canvas, handles: Sequence[Any], names: Sequence[str]) -> None:
+    """One legend below all panels, in as many columns as the figure has room for."""
+    inches = 0.6 + 0.075 * max(map(len, names), default=0)  # of a column: a line, and letters of 9 points
+    fitting = max(1, int(canvas.get_figwidth() / inches))
+    canvas.legend(handles, names, loc="outside lower center", ncols=min(fitting, max(1, len(names))))
+
+
+def verbatim(text: str) -> str:
+    """Matplotlib takes text between two dollar signs for mathematics."""
+    return text.replace("$", r"\$")

@@ -1,0 +1,97 @@
+"""What a part of the report is made of: figures, tables and findings, as data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+from lexinvariant.results.figure import Figure
+
+Item = TypeVar("Item")
+Verdict = Literal["reached", "within noise", "not reached", "no number in the paper"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a caption; the first column names the row."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Column(Generic[Item]):
+    """One column of a table of rows: its header, the field or function that gives its value, and how it is written."""
+
+    header: str
+    value: str | Callable[[Item], Any]
+    format: str = ""
+    """A format specification as in f-strings; None is written as `missing`."""
+    missing: str = ""
+
+    def cell(self, item: Item) -> str:
+        value = self.value(item) if callable(self.value) else getattr(item, self.value)
+        return self.missing if value is None else format(value, self.format)
+
+
+def make_table(caption: str, items: Iterable[Item], columns: Sequence[Column[Item]]) -> Table:
+    """A row for each item."""
+    cells = [tuple(column.cell(item) for column in columns) for item in items]
+    return Table(caption, tuple(column.header for column in columns), cells)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report's first screen: what the paper found, and what was found here."""
+
+    measure: str
+    paper: float | None
+    ours: float
+    format: str
+    """How both are written."""
+    at_least: bool = True
+    """Whether more is better."""
+    low: float | None = None
+    high: float | None = None
+    """The interval of ours, where there is one."""
+    curve: Sequence[float] = ()
+    """Drawn small beside the numbers: ours by context length, say. Without one, two bars."""
+    note: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.paper is None:
+            return "no number in the paper"
+        if self.ours >= self.paper if self.at_least else self.ours <= self.paper:
+            return "reached"
+        best = self.high if self.at_least else self.low
+        if best is not None and (best >= self.paper if self.at_least else best <= self.paper):
+            return "within noise"
+        return "not reached"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the report."""
+
+    title: str
+    paragraphs: list[str]
+    figures: list[Figure] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def percent(share: float | None, low: float | None = None, high: float | None = None, digits: int = 1) -> str:
+    """A share, with its interval where there is one."""
+    if share is None:
+        return "none"
+    interval = "" if low is None or high is None else f" ({low:.{digits}%} to {high:.{digits}%})"
+    return f"{share:.{digits}%}{interval}"
+
+
+def slug(name: str) -> str:
+    """A name as part of a file's."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "text"
