@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lexinvariant.report.figures import save
 
 from lexinvariant.bench import decipher as bench
 from lexinvariant.errors import UserError
 from lexinvariant.report.decipher import section
-from lexinvariant.report.figures import save
 
 TEXT = (
     "When the old keeper of the lighthouse heard the storm coming over the water he climbed the stairs with his lamp "

@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lexinvariant.experiments.rows import read_rows
 
 from lexinvariant.config import ShardingConfig
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.ablation import RECIPE, VARIANTS, Options, run
-from lexinvariant.experiments.rows import read_rows
 from lexinvariant.presets import PRESETS, preset
 from lexinvariant.report import ablation as report
 

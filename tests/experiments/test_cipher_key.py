@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from lexinvariant.experiments.rows import Row, read_rows
 
 from lexinvariant.cli import experiment as command
 from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig, to_json
@@ -18,7 +19,6 @@ from lexinvariant.decipher.probe import hindsight_namer
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.cipher_key import Options, run, training_flop
 from lexinvariant.experiments.evaluated_model import held_out, open_model
-from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.model import params as model_params
 from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.readout import decipher_logits

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lexinvariant.experiments.rows import Row, read_rows
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import open_model
-from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.experiments.semantic import (
     Options,
     ask,

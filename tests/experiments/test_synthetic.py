@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lexinvariant.experiments.intervals import wilson
+from lexinvariant.experiments.rows import Row, read_rows
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments import synthetic
-from lexinvariant.experiments.intervals import wilson
-from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.experiments.symbol_tasks import Continue
 from lexinvariant.experiments.synthetic import Options, run, token_counts
 from lexinvariant.text import CharVocab, LetterVocab, open_data, prepare

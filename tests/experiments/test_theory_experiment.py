@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lexinvariant.experiments.rows import Row, read_rows
 
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.experiments.theory import Options, run
 
 

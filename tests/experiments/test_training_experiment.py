@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from lexinvariant.experiments.rows import read_rows
 
 from lexinvariant.config import to_json
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.rows import read_rows
 from lexinvariant.experiments.training import Options, run
 from lexinvariant.presets import preset
 from lexinvariant.report import training

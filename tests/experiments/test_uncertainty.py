@@ -7,19 +7,19 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from lexinvariant.experiments.rows import Row, read_rows
 from scipy.special import softmax
 
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.decipher.probe import Probe, ProbeConfig, ProbeParams, save_probe
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import open_model
-from lexinvariant.results.paper_texts import PAPER_TEXTS, PYTHON, SYMBOL
-from lexinvariant.experiments.rows import Row, read_rows
 from lexinvariant.experiments.uncertainty import Options, run, shown_word, tempered
 from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.weights import save_model
+from lexinvariant.results.paper_texts import PAPER_TEXTS, PYTHON, SYMBOL
 from lexinvariant.text import CharVocab, Vocab, train_tokenizer
 from tests.tiny_models import random_params
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter
-from lexinvariant.report.cipher_key import section
 from lexinvariant.report.figures import save
-from lexinvariant.report.page import SECTIONS
 from lexinvariant.report.section import Section, Table
+
+from lexinvariant.report.cipher_key import section
+from lexinvariant.report.page import SECTIONS
 
 LETTERS = "abcdefgh"  # a short alphabet: letters along the axes take most of the time of drawing
 N = len(LETTERS)

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from lexinvariant.experiments.intervals import wilson
 from lexinvariant.experiments.rows import Provenance, RowWriter, read_rows
-from lexinvariant.report import semantic
 from lexinvariant.report.figures import save
 from lexinvariant.report.section import Section, Table
+
+from lexinvariant.report import semantic
 
 pytestmark = pytest.mark.xdist_group("report")
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from lexinvariant.experiments.intervals import wilson
 from lexinvariant.experiments.rows import Provenance, RowWriter, read_rows
-from lexinvariant.report import synthetic
 from lexinvariant.report.figures import save
 from lexinvariant.report.section import Section, Table
+
+from lexinvariant.report import synthetic
 
 pytestmark = pytest.mark.xdist_group("report")
 

@@ -6,12 +6,12 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from lexinvariant.experiments.rows import Provenance, Row, RowWriter, read_rows
+from lexinvariant.report.figures import Drawing, Theme, house_style, save
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from lexinvariant.experiments.rows import Provenance, Row, RowWriter, read_rows
-from lexinvariant.report.figures import Drawing, Theme, house_style, save
 from lexinvariant.report.uncertainty import LETTERS, columns_of, name_of, section
 
 WHERE = Provenance("uncertainty", seed=0, command="lexinvariant experiment uncertainty", draws=8)

@@ -6,33 +6,21 @@ import os
 import sys
 
 from lexinvariant.cli import main as command_line
+from lexinvariant.cli.main import COMMANDS
+from lexinvariant.experiments.registry import EXPERIMENTS
 
-PAGES: tuple[list[str], ...] = (
-    [],
-    ["demo"],
-    ["data", "prepare"],
-    ["data", "check"],
-    ["tokenizer"],
-    ["train"],
-    ["train", "char-small"],
-    ["export"],
-    ["decipher"],
-    ["score"],
-    ["evaluate"],
-    ["generate"],
-    ["serve"],
-    ["bench"],
-    ["bench", "decipher"],
-    ["experiment"],
-    ["experiment", "theory"],
-    ["experiment", "convergence"],
-    ["experiment", "cipher-key"],
-    ["experiment", "uncertainty"],
-    ["experiment", "synthetic"],
-    ["experiment", "semantic"],
-    ["reproduce"],
-    ["report"],
-)
+PARTS = {
+    "data": ("prepare", "check"),
+    "train": ("", "char-small"),
+    "experiment": ("", *(experiment.name for experiment in EXPERIMENTS)),
+}
+"""Commands that have pages of their own for their parts; the empty one is the command's."""
+
+
+def pages() -> list[list[str]]:
+    """The words after `lexinvariant` of every page, in the order of the main help."""
+    commands = [[name, part] if part else [name] for name in COMMANDS for part in PARTS.get(name, ("",))]
+    return [[], *commands]
 
 
 def help_text(command: list[str]) -> str:
@@ -46,7 +34,7 @@ def help_text(command: list[str]) -> str:
 
 def document() -> str:
     parts = ["# The command line", "Made from `--help` by `make docs`.", ""]
-    for command in PAGES:
+    for command in pages():
         parts += [
             f"## `{' '.join(['lexinvariant', *command])}`",
             "",

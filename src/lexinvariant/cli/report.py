@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -12,17 +13,28 @@ import tyro
 class ReportOptions:
     """Turn result rows (*.jsonl in DIR) into figures and one self-contained page, DIR/report.html.
 
-    Example: lexinvariant report runs/theory
+    Example: lexinvariant report runs/report --markdown
+    Example: lexinvariant report docs/rows --fill docs/results.md
     """
 
-    rows: tyro.conf.Positional[Path]
+    rows: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Folder with the rows of one or more experiments."""
+    markdown: bool = False
+    """Also write all tables as Markdown, DIR/report.md."""
+    fill: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Only rewrite the tables of a Markdown document: what stands between `<!-- table: NAME -->` and `<!-- end -->`."""
 
 
 def main(argv: list[str]) -> int:
     """Write the report and say where it is."""
     options = tyro.cli(ReportOptions, args=argv, prog="lexinvariant report")
+    from lexinvariant.report.markdown import fill_document, write_markdown
     from lexinvariant.report.page import write_report
 
+    if options.fill is not None:
+        print(f"Filled {fill_document(options.rows, options.fill)} tables of {options.fill}")
+        return 0
     print(f"Wrote {write_report(options.rows)}")
+    if options.markdown:
+        print(f"Wrote {write_markdown(options.rows)}")
     return 0

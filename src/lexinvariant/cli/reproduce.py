@@ -49,7 +49,8 @@ def main(argv: list[str]) -> int:
         raise UserError(f"{arguments.preset} needs data: give --data with a prepared folder.")
     config = config.changed({"data.path": data})
 
-    from lexinvariant.experiments.plan import Materials, run_all
+    from lexinvariant.experiments.registry import Pair
+    from lexinvariant.experiments.reproduce import run_all
     from lexinvariant.report.page import write_report
     from lexinvariant.training.loop import train
 
@@ -69,7 +70,7 @@ def main(argv: list[str]) -> int:
     # A model given without its twin is measured alone: nobody knows how the twin would have to be trained.
     alone = bool(arguments.model) and not arguments.baseline
     baseline = None if alone else trained(arguments.baseline, "standard", presets.as_standard(config))
-    materials = Materials(
+    pair = Pair(
         model=model,
         baseline=baseline,
         data=data,
@@ -81,6 +82,6 @@ def main(argv: list[str]) -> int:
         batch_size=arguments.batch_size,
         dtype=arguments.dtype,
     )
-    run_all(materials, say=lambda line: print(line, flush=True))
+    run_all(pair, log=lambda line: print(line, flush=True))
     print(f"The report is {write_report(arguments.out)}")
     return 0

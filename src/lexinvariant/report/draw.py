@@ -81,9 +81,11 @@ def save(figure: Figure, folder: Path) -> Saved:
     """Draw in both themes; write NAME.svg, NAME.png and NAME.dark.svg."""
     folder.mkdir(parents=True, exist_ok=True)
     light, dark, png = (folder / (figure.name + suffix) for suffix in (".svg", ".dark.svg", ".png"))
-    for theme, svg in (("light", light), ("dark", dark)):
+    themes: dict[Theme, Path] = {"light": light, "dark": dark}
+    for theme, svg in themes.items():
         canvas = draw(figure, theme)
-        canvas.savefig(svg, metadata={"Date": None})
+        with _house_style(theme):
+            canvas.savefig(svg, metadata={"Date": None})
         if theme == "light":
             canvas.set_layout_engine("none")  # laid out already
             canvas.savefig(png, dpi=150)
@@ -111,7 +113,7 @@ def draw(figure: Figure, theme: Theme) -> Canvas:
             first.set_ylabel(f"{title}\n{first.get_ylabel()}")
         if figure.colour_bar and image is not None:
             bar = canvas.colorbar(image, ax=canvas.axes, label=figure.colour_bar, shrink=0.75, pad=0.01)
-            bar.outline.set_linewidth(0.5)  # type: ignore[operator]
+            bar.outline.set_linewidth(0.5)
         _legends(canvas, figure)
     return canvas
 
@@ -239,7 +241,8 @@ def _line(axes: Axes, mark: Line, style: dict[str, Any], theme: Theme) -> None:
 
 def _bars(axes: Axes, mark: Bars, colour: str, theme: Theme) -> None:
     x, height = np.asarray(mark.x, float), np.asarray(mark.height, float)
-    look = {"facecolor": "none", "edgecolor": colour, "hatch": "///"} if mark.hatched else {"color": colour}
+    hatched: dict[str, Any] = {"facecolor": "none", "edgecolor": colour, "hatch": "///"}
+    look = hatched if mark.hatched else {"color": colour}
     axes.bar(x, height, mark.width, label=mark.name, **look)
     top = height
     if mark.low is not None and mark.high is not None:
@@ -294,7 +297,7 @@ def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis, monospace: float | N
         set_scale("log", base=2 if axis.scale == "log2" else 10)
     set_limits(*axis.limits)
     if axis.names:
-        look = {"family": "monospace", "fontsize": monospace} if monospace else {}
+        look: dict[str, Any] = {"family": "monospace", "fontsize": monospace} if monospace else {}
         side.set_ticks(range(len(axis.names)), [verbatim(name) for name in axis.names], **look)
         ends = (-0.5, len(axis.names) - 0.5)
         set_limits(*(ends if which == "x" else reversed(ends)))

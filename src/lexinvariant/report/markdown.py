@@ -1,0 +1,72 @@
+"""The report's tables as Markdown, for documents that live beside the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from lexinvariant.errors import UserError
+from lexinvariant.report.page import read_sections
+from lexinvariant.results.section import Section, Table, slug
+
+BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def write_markdown(folder: Path) -> Path:
+    """Write report.md beside the rows: all findings and tables."""
+    _, sections = read_sections(folder)
+    parts = ["# Lexinvariant language models: results", _table(summary(sections))]
+    for section in sections:
+        parts += [f"## {section.title}", *(f"{table.caption}\n\n{_table(table)}" for table in section.tables)]
+    path = folder / "report.md"
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return path
+
+
+def fill_document(folder: Path, document: Path) -> int:
+    """Rewrite every block between `<!-- table: NAME -->` and `<!-- end -->` of a document; returns how many.
+
+    NAME is `summary`, or a section's title and the number of its table: `training-1`.
+    """
+    _, sections = read_sections(folder)
+    tables = {"summary": summary(sections)}
+    tables |= {
+        f"{slug(section.title)}-{number}": table
+        for section in sections
+        for number, table in enumerate(section.tables, start=1)
+    }
+    text = document.read_text(encoding="utf-8")
+    wanted = [match["name"] for match in BLOCK.finditer(text)]
+    if missing := sorted(set(wanted) - set(tables)):
+        raise UserError(
+            f"{document} asks for the table {missing[0]!r} and {folder} has {', '.join(tables)}: run that experiment, "
+            "or change the name."
+        )
+    filled = BLOCK.sub(lambda match: f"{match[1]}{_table(tables[match['name']])}\n{match[3]}", text)
+    document.write_text(filled, encoding="utf-8")
+    return len(wanted)
+
+
+def summary(sections: Iterable[Section]) -> Table:
+    """The first screen as a table."""
+    cells = [
+        (
+            finding.measure,
+            "none" if finding.paper is None else format(finding.paper, finding.format),
+            format(finding.ours, finding.format),
+            finding.verdict,
+        )
+        for section in sections
+        for finding in section.findings
+    ]
+    return Table("Does it reproduce the paper?", ("Measure", "Paper", "Ours", "Verdict"), cells)
+
+
+def _table(table: Table) -> str:
+    rule = ["---"] + ["---:"] * (len(table.header) - 1)
+    return "\n".join(_line(cells) for cells in (table.header, rule, *table.rows))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
