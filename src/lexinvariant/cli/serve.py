@@ -43,16 +43,10 @@ def main(argv: list[str]) -> int:
     if arguments.time_limit <= 0:
         raise UserError(f"A time limit of {arguments.time_limit:g} seconds leaves none to answer: give more.")
     keep_compiled_programs()
-    try:
-        import uvicorn
+    import uvicorn
 
-        from lexinvariant.web.app import Limits, create_app
-        from lexinvariant.web.protocol import Protocol
-    except ImportError as error:
-        if error.name not in ("uvicorn", "starlette"):
-            raise
-        raise UserError("The page needs two more packages: pip install 'lexinvariant[web]'.") from None
     from lexinvariant.api import load
+    from lexinvariant.web.app import Limits, create_app
     from lexinvariant.web.service import Service
 
     with listen(arguments.host, arguments.port) as listening:
@@ -60,7 +54,7 @@ def main(argv: list[str]) -> int:
         app = create_app(service, Limits(seconds=arguments.time_limit), served_as=arguments.host)
         config = uvicorn.Config(
             app,
-            http=Protocol,
+            http="h11",
             ws="none",
             lifespan="on",
             log_level="critical",  # what goes wrong in an answer is logged where it is answered
