@@ -81,7 +81,7 @@ def test_a_file_and_standard_input_are_scored_as_their_text_is(
     [
         (None, "cannot be read (No such file or directory)"),
         (b"", "is empty"),
-        (b"a\xff", "is not UTF-8 text (byte 1)"),
+        (b"a\xff", "is not UTF-8 text: byte 0xff at offset 1"),
     ],
 )
 def test_a_file_that_cannot_be_scored(
