@@ -108,6 +108,26 @@ def test_held_out_sources_can_be_named(texts: Path, tmp_path: Path) -> None:
     assert corpus.manifest.tokens("test") == 0
 
 
+def test_a_split_of_few_documents_is_told(
+    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", "prepare", str(texts), str(tmp_path / "few")]) == 0
+    few = capsys.readouterr().err.splitlines()
+    for line, split in zip(few, ("valid", "test"), strict=True):
+        assert line.startswith(f"lexinvariant: warning: the {split} split has 1 of 20 documents")
+    assert "give --valid-fraction 0.2, or held-out text with --valid SOURCE" in few[0]
+    fractions = ["--valid-fraction", "0.4", "--test-fraction", "0.4"]
+    assert main(["data", "prepare", str(texts), str(tmp_path / "many"), *fractions]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_part_of_one_text_is_held_out_without_a_warning(
+    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", "prepare", str(texts / "0.txt"), str(tmp_path / "one")]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_dropped_characters_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mixed.txt").write_text("latin " * 100 + "漢字")
     assert main(["data", "prepare", str(tmp_path / "mixed.txt"), str(tmp_path / "corpus")]) == 0

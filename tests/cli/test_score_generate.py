@@ -111,6 +111,19 @@ def test_nothing_to_score(
     assert sentence in capsys.readouterr().err
 
 
+def test_the_bundled_model_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("score", "generate"):
+        with pytest.raises(SystemExit) as ended:
+            main([command, "--help"])
+        assert ended.value.code == 0
+        out = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        assert f"lexinvariant {command} bundled" in out
+        assert "(default: bundled)" in out
+        assert "STR" not in out.partition("options")[0]
+    assert main(["score", "only one text"]) == 2
+    assert 'lexinvariant score bundled "a text"' in capsys.readouterr().err
+
+
 def test_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("score", "generate"):
         assert main([command, str(tmp_path / "nowhere"), "a"]) == 2
