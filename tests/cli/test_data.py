@@ -98,11 +98,14 @@ def test_a_corpus_is_replaced_only_when_asked(
     assert Corpus.open(corpus).fingerprint != before
 
 
-def test_held_out_sources_can_be_named(texts: Path, tmp_path: Path) -> None:
+def test_held_out_sources_can_be_named(
+    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "held.txt").write_text("held out\n" * 10)
     out = tmp_path / "corpus"
     command = ["data", "prepare", str(texts), str(out), "--valid", str(tmp_path / "held.txt")]
     assert main([*command, "--test-fraction", "0"]) == 0
+    assert capsys.readouterr().err == ""  # whoever names one document wants one
     corpus = Corpus.open(out)
     assert corpus.manifest.tokens("valid") == 90
     assert corpus.manifest.tokens("test") == 0

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -66,10 +67,10 @@ def summary(manifest: Manifest) -> str:
     )
 
 
-def warn_of_few_documents(manifest: Manifest) -> None:
+def warn_of_few_documents(manifest: Manifest, splits: Sequence[str]) -> None:
     """Documents are held out by a hash of their names, which of a few may take almost none."""
     total = sum(map(manifest.documents, SPLITS))
-    for split in ("valid", "test"):
+    for split in splits:
         n = manifest.documents(split)
         # Of one or two long texts a part of each is held out: as many documents as there are to train on.
         if 0 < n < min(FEWEST_HELD_OUT, manifest.documents("train")):
@@ -108,5 +109,6 @@ def main(argv: list[str]) -> int:
         overwrite=arguments.overwrite,
     )
     print(f"Wrote {out}: {summary(manifest)}.")
-    warn_of_few_documents(manifest)
+    named = {"valid": arguments.valid, "test": arguments.test}
+    warn_of_few_documents(manifest, [split for split, sources in named.items() if not sources])
     return 0

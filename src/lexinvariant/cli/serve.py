@@ -62,10 +62,10 @@ def main(argv: list[str]) -> int:
             server_header=False,
             timeout_graceful_shutdown=3,
         )
-        place = address(listening)
-        print(f"The page is at {place} (Ctrl-C stops it).", flush=True)
+        url = address(listening)
+        print(f"The page is at {url} (Ctrl-C stops it).", flush=True)
         if arguments.open:
-            threading.Timer(0.5, webbrowser.open, [place]).start()
+            threading.Timer(0.5, webbrowser.open, [url]).start()
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
     print("Stopped.", flush=True)

@@ -104,6 +104,8 @@ class _SplitWriter:
 
 @dataclass
 class _Counts:
+    """What the manifest tells of the text that was read."""
+
     bytes_in: int = 0
     dropped: int = 0
     tokens_by_tag: Counter[str] = field(default_factory=Counter)
@@ -147,7 +149,7 @@ def prepare(
         )
     out = out.expanduser().resolve()
     _check_out(out, overwrite)
-    words = load_vocab(vocab)
+    vocabulary = load_vocab(vocab)
     read = ReadProgress()
 
     def documents(specs: Sequence[str]) -> Iterator[Document]:
@@ -163,9 +165,9 @@ def prepare(
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         with _progress_bar([*sources, *valid, *test], read, progress) as show_progress:
-            splits, counts = _write_shards(assigned, words, partial, shard_tokens, show_progress)
-        manifest = _manifest(words, splits, counts, (*sources, *valid, *test))
-        words.save(partial)
+            splits, counts = _write_shards(assigned, vocabulary, partial, shard_tokens, show_progress)
+        manifest = _manifest(vocabulary, splits, counts, (*sources, *valid, *test))
+        vocabulary.save(partial)
         manifest.write(partial)
         _move_into_place(partial, out)
     except OSError as error:
