@@ -13,6 +13,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.text import SPLITS, Corpus, Manifest, prepare
 
 FEWEST_HELD_OUT = 5
+"""Documents of a split below which a loss says more about them than about the model."""
 
 
 @dataclass(frozen=True)

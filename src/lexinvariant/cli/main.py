@@ -49,10 +49,9 @@ def usage() -> str:
 
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show a character gets a question mark, and nobody a traceback.
-            stream.reconfigure(errors="replace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a character gets a question mark, and nobody a traceback; stderr never complains.
+        sys.stdout.reconfigure(errors="replace")
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(usage(), end="")
         return 0
