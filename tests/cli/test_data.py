@@ -98,14 +98,37 @@ def test_a_corpus_is_replaced_only_when_asked(
     assert Corpus.open(corpus).fingerprint != before
 
 
-def test_held_out_sources_can_be_named(texts: Path, tmp_path: Path) -> None:
+def test_held_out_sources_can_be_named(
+    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "held.txt").write_text("held out\n" * 10)
     out = tmp_path / "corpus"
     command = ["data", "prepare", str(texts), str(out), "--valid", str(tmp_path / "held.txt")]
     assert main([*command, "--test-fraction", "0"]) == 0
+    assert capsys.readouterr().err == ""  # whoever names one document wants one
     corpus = Corpus.open(out)
     assert corpus.manifest.tokens("valid") == 90
     assert corpus.manifest.tokens("test") == 0
+
+
+def test_a_split_of_few_documents_is_told(
+    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", "prepare", str(texts), str(tmp_path / "few")]) == 0
+    few = capsys.readouterr().err.splitlines()
+    for line, split in zip(few, ("valid", "test"), strict=True):
+        assert line.startswith(f"lexinvariant: warning: the {split} split has 1 of 20 documents")
+    assert "give --valid-fraction 0.2, or held-out text with --valid SOURCE" in few[0]
+    fractions = ["--valid-fraction", "0.4", "--test-fraction", "0.4"]
+    assert main(["data", "prepare", str(texts), str(tmp_path / "many"), *fractions]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_part_of_one_text_is_held_out_without_a_warning(
+    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", "prepare", str(texts / "0.txt"), str(tmp_path / "one")]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_dropped_characters_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,9 +29,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"lexinvariant {lexinvariant.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "name", sorted({"train", "export", "score", "generate", "data", "tokenizer", "bench"})
-)
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_tells_its_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         status = main([name, "--help"])
@@ -96,6 +94,19 @@ def test_the_module_runs_and_passes_its_status_on() -> None:
     )
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr == "lexinvariant: There is no preset 'tinny': did you mean 'tiny'?\n"
+
+
+def test_a_character_that_cannot_be_printed_is_no_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "lexinvariant", "decipher", "★☆● ★☆● ★☆", "--top", "0"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "?=" in done.stdout  # the key, in symbols that ASCII does not have
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

@@ -81,7 +81,7 @@ def test_a_file_and_standard_input_are_scored_as_their_text_is(
     [
         (None, "cannot be read (No such file or directory)"),
         (b"", "is empty"),
-        (b"a\xff", "is not UTF-8 text (byte 1)"),
+        (b"a\xff", "is not UTF-8 text: byte 0xff at offset 1"),
     ],
 )
 def test_a_file_that_cannot_be_scored(
@@ -109,6 +109,19 @@ def test_nothing_to_score(
 ) -> None:
     assert main(["score", model, *arguments]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_the_bundled_model_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("score", "generate"):
+        with pytest.raises(SystemExit) as ended:
+            main([command, "--help"])
+        assert ended.value.code == 0
+        out = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        assert f"lexinvariant {command} bundled" in out
+        assert "(default: bundled)" in out
+        assert "STR" not in out.partition("options")[0]
+    assert main(["score", "only one text"]) == 2
+    assert 'lexinvariant score bundled "a text"' in capsys.readouterr().err
 
 
 def test_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

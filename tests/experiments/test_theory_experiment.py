@@ -73,7 +73,7 @@ def test_the_text_is_the_users(tmp_path: Path) -> None:
     file.write_text("too short")
     with pytest.raises(UserError, match="fewer than --length"):
         run(small(tmp_path, text=file))
-    with pytest.raises(UserError, match="no text file"):
+    with pytest.raises(UserError, match="no source at"):
         run(small(tmp_path, text=tmp_path / "none.txt"))
     with pytest.raises(UserError, match="There is no folder"):
         run(small(tmp_path, model=str(tmp_path / "none")))

@@ -29,8 +29,8 @@ RECORDS = [
 ]
 
 
-def texts(spec: str | Path, **options: str) -> list[str]:
-    return [document.text for document in read_documents(str(spec), **options)]  # type: ignore[arg-type]
+def texts(spec: str | Path) -> list[str]:
+    return [document.text for document in read_documents(str(spec))]
 
 
 def write_lines(path: Path, records: list[dict[str, str]]) -> Path:
@@ -78,10 +78,10 @@ def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "some.parquet"
     table = pyarrow.table({"text": ["a", None, "b"], "body": ["c", "d", "e"], "n": [1, 2, 3]})
     pyarrow.parquet.write_table(table, path, row_group_size=2)
-    meter = ReadProgress()
-    documents = list(read_documents(str(path), meter=meter))
+    progress = ReadProgress()
+    documents = list(read_documents(str(path), progress=progress))
     assert documents == [Document("a", "some.parquet:1"), Document("b", "some.parquet:3")]
-    assert meter.done == pytest.approx(path.stat().st_size, abs=2)
+    assert progress.done == pytest.approx(path.stat().st_size, abs=2)
     assert texts(f"{path}?field=body") == ["c", "d", "e"]
     with pytest.raises(UserError, match=r"no column 'words'.*text, body, n"):
         texts(f"{path}?field=words")
@@ -179,7 +179,7 @@ def test_undecodable_text(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="offset 3"):
         texts(tmp_path)
     assert texts(f"{tmp_path / 'latin.txt'}?errors=replace") == ["caf\ufffd noir"]
-    assert texts(tmp_path, errors="replace") == ["caf\ufffd noir"]
+    assert texts(f"{tmp_path}?errors=replace") == ["caf\ufffd noir"]
 
 
 def test_offset_of_bad_bytes_in_a_later_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,13 @@
 """Real text as a language."""
 
+import gzip
 import json
 import lzma
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 
 from lexinvariant.errors import UserError
 from lexinvariant.text import letters_only
@@ -62,10 +64,13 @@ def test_reads_text_and_json_lines_plain_and_compressed(tmp_path: Path) -> None:
         file.writelines(json.dumps({"text": f"document {i}"}) + "\n" for i in range(9))
     assert read_text(packed).count("document") == 9
     assert read_text(packed, most=15).count("document") == 2
-    with pytest.raises(UserError, match="no text file"):
+    for name, compress in (("d.txt.gz", gzip.compress), ("d.txt.zst", zstandard.compress)):
+        (tmp_path / name).write_bytes(compress(b"one two"))
+        assert read_text(tmp_path / name) == "one two"
+    with pytest.raises(UserError, match="no source at"):
         read_text(tmp_path / "none.txt")
     (tmp_path / "c.jsonl").write_text('{"other": 1}\n')
-    with pytest.raises(UserError, match="'text' field"):
+    with pytest.raises(UserError, match="no text in the field 'text'"):
         read_text(tmp_path / "c.jsonl")
 
 

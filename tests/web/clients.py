@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lexinvariant.web.examples import MESSAGE, NOTE
-from lexinvariant.web.requests import Encipher
+from lexinvariant.web.requests import EncipherRequest
 
 
 def post(url: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -35,7 +35,7 @@ def post(url: str, body: dict[str, Any]) -> tuple[int, Any]:
 def ciphertext(number: int) -> str:
     draw, text = random.Random(number), f"{MESSAGE} {NOTE}"
     start = draw.randrange(len(text) - 200)
-    return Encipher(text[start : start + draw.randint(100, 200)], "letters", seed=number).answer()[
+    return EncipherRequest(text[start : start + draw.randint(100, 200)], "letters", seed=number).answer()[
         "ciphertext"
     ]
 

@@ -274,15 +274,16 @@ def test_a_rebound_name_learns_nothing(site: Site) -> None:
         b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_refused_like_everything_else(site: Site, request_text: bytes) -> None:
+def test_what_is_no_http_is_refused_and_the_connection_closed(site: Site, request_text: bytes) -> None:
     host, port = site.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=20) as connection:
         connection.sendall(request_text)
         answer = http.client.HTTPResponse(connection)
         answer.begin()
         assert answer.status == 400
-        assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
-        assert "no request in HTTP" in json.loads(answer.read())["error"]
+        assert answer.headers["Connection"] == "close"
+        assert b"Invalid HTTP request" in answer.read()
+        assert connection.recv(1) == b""
 
 
 def test_the_page_s_files(site: Site) -> None:
@@ -295,6 +296,35 @@ def test_the_page_s_files(site: Site) -> None:
     assert site.get("/app.js").headers["content-type"].startswith("text/javascript")
     assert site.get("/style.css").headers["content-type"].startswith("text/css")
     assert site.get("/icon.svg").headers["content-type"] == "image/svg+xml"
+
+
+def test_files_can_only_be_fetched(site: Site) -> None:
+    for path in ("/", "/app.js"):
+        head = site.ask("HEAD", path)
+        assert (head.status, head.body) == (200, b"")
+        assert head.headers["content-length"] == str(len(site.get(path).body))
+        written = site.ask("POST", path, b"x")
+        assert written.status == 405
+        assert {"GET", "HEAD"} == set(written.headers["allow"].split(", "))
+        assert f"POST is not possible at {path}" in written.json["error"]
+    for path in ("/app.js%00", "/" + "x" * 300, "/..%2f..%2fapp.py", "/static/app.js"):
+        assert site.get(path).status == 404
+
+
+def test_a_question_asked_again_is_not_worked_on_again(serve_with: Any) -> None:
+    asked = []
+
+    def answer(question: Any) -> bytes:
+        asked.append((type(question).__name__, question.cribs))
+        return b"{}"
+
+    with serve_with(Limits(), Worker(answer, n_threads=1)) as site:
+        for cribs in ({"a": "x", "b": "y"}, {"b": "y", "a": "x"}, {"a": "x"}):
+            for path in ("/api/trace", "/api/decipher"):
+                assert site.post(path, {"text": "abc", "cribs": cribs}).status == 200
+    both, one = {"a": "x", "b": "y"}, {"a": "x"}
+    kinds = ("TraceRequest", "DecipherRequest")
+    assert asked == [(kind, cribs) for cribs in (both, one) for kind in kinds]
 
 
 def test_fifty_clients_at_once_are_all_answered(site: Site) -> None:

@@ -190,6 +190,25 @@ def test_numbers_are_noticed_and_read_as_symbols(visit: Any) -> None:
     assert page.input_value("#alphabet") == "auto"
 
 
+def test_a_text_after_numbers_is_read_as_text_unless_numbers_were_chosen(visit: Any) -> None:
+    page = visit()
+    numbers = "17 4 117 23 4 17 8 8 23 17"
+    page.fill("#text", numbers)
+    assert page.input_value("#alphabet") == "tokens"
+    page.fill("#text", TEXT)
+    assert page.input_value("#alphabet") == "auto"
+    assert page.inner_text("#length").startswith(f"{len(TEXT)} symbols")
+    page.click("#go")
+    page.wait_for_selector("#rows button")
+    settle(page)
+    assert len(page.inner_text("#plaintext")) == len(TEXT)
+    page.select_option("#alphabet", "tokens")  # chosen, and so it stays
+    page.fill("#text", numbers)
+    page.fill("#text", "some words that stand for letters")
+    assert page.input_value("#alphabet") == "tokens"
+    assert page.inner_text("#length") == "6 symbols, 6 different"
+
+
 def test_signs_of_several_characters_stay_whole(visit: Any) -> None:
     page = visit()
     page.fill("#text", "\u2764\ufe0f\U0001f1ea\U0001f1fa \u2764\ufe0f")

@@ -1,5 +1,8 @@
 """`lexinvariant data prepare` and `lexinvariant data check`."""
 
+import math
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +11,9 @@ import tyro
 
 from lexinvariant.errors import UserError
 from lexinvariant.text import SPLITS, Corpus, Manifest, prepare
+
+FEWEST_HELD_OUT = 5
+"""Documents of a split below which a loss says more about them than about the model."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +34,14 @@ class Prepare:
     """One or more sources, then the folder to write."""
     vocab: str = "char128"
     """char128, a tokenizer.json, a folder that holds one, or the name of one on the Hub."""
-    valid: tuple[str, ...] = ()
+    valid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")] = ()
     """Sources of the validation split; without any, documents are split by a hash of their names."""
-    test: tuple[str, ...] = ()
+    test: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")] = ()
     """Sources of the test split."""
     valid_fraction: float = 0.01
+    """Share of the documents that is held out for validation, where no sources are named."""
     test_fraction: float = 0.01
+    """Share of the documents that is held out for testing, where no sources are named."""
     overwrite: bool = False
     """Replace a corpus that is already there."""
 
@@ -45,7 +53,8 @@ class Check:
     example: lexinvariant data check data/stdlib
     """
 
-    corpus: tyro.conf.Positional[Path]
+    corpus: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CORPUS")]
+    """A folder that `data prepare` wrote."""
 
 
 def summary(manifest: Manifest) -> str:
@@ -57,6 +66,21 @@ def summary(manifest: Manifest) -> str:
     return counts + (
         f"; {dropped:,} characters had no place in the vocabulary and were dropped" if dropped else ""
     )
+
+
+def warn_of_few_documents(manifest: Manifest, splits: Sequence[str]) -> None:
+    """Documents are held out by a hash of their names, which of a few may take almost none."""
+    total = sum(map(manifest.documents, SPLITS))
+    for split in splits:
+        n = manifest.documents(split)
+        # Of one or two long texts a part of each is held out: as many documents as there are to train on.
+        if 0 < n < min(FEWEST_HELD_OUT, manifest.documents("train")):
+            fraction = min(0.2, math.ceil(100 * 4 * FEWEST_HELD_OUT / total) / 100)
+            print(
+                f"lexinvariant: warning: the {split} split has {n} of {total:,} documents, too few for a loss to "
+                f"rely on: give --{split}-fraction {fraction:g}, or held-out text with --{split} SOURCE.",
+                file=sys.stderr,
+            )
 
 
 def main(argv: list[str]) -> int:
@@ -86,4 +110,6 @@ def main(argv: list[str]) -> int:
         overwrite=arguments.overwrite,
     )
     print(f"Wrote {out}: {summary(manifest)}.")
+    named = {"valid": arguments.valid, "test": arguments.test}
+    warn_of_few_documents(manifest, [split for split, sources in named.items() if not sources])
     return 0

@@ -25,10 +25,14 @@ def pages() -> list[list[str]]:
 
 def help_text(command: list[str]) -> str:
     """What `lexinvariant COMMAND --help` prints, at a fixed width and without colours."""
+    printed, before = io.StringIO(), dict(os.environ)
     os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-        command_line.main([*command, "--help"])
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+            command_line.main([*command, "--help"])
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
     return "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -14,9 +14,9 @@ class Arguments:
     example: lexinvariant export runs/mine models/mine --precision bfloat16
     """
 
-    run: tyro.conf.Positional[Path]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A run's folder, as given to `train --out`."""
-    out: tyro.conf.Positional[Path]
+    out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
     """The folder to write."""
     precision: Literal["float32", "bfloat16", "int8"] = "float32"
     """Type of the matrices; int8 has one scale a column."""

@@ -1,6 +1,7 @@
-"""`lexinvariant generate MODEL [PROMPT]`: sample text."""
+"""`lexinvariant generate [MODEL [PROMPT]]`: sample text."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import tyro
 
@@ -9,17 +10,23 @@ import tyro
 class Arguments:
     """Sample a continuation of a prompt.
 
-    example: lexinvariant generate runs/mine/model "def main" --n-tokens 200 --temperature 0.8
+    examples:
+      lexinvariant generate bundled "abcabcabc" --n-tokens 30 --temperature 0.5
+      lexinvariant generate runs/mine/model "def main" --n-tokens 200 --temperature 0.8
     """
 
-    model: tyro.conf.Positional[str]
-    """A model's folder, or OWNER/NAME on the Hugging Face Hub."""
-    prompt: tyro.conf.Positional[str] = ""
+    model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[MODEL]")] = "bundled"
+    """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package."""
+    prompt: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[PROMPT]")] = ""
+    """The text to continue."""
     n_tokens: int = 200
+    """Symbols to sample."""
     temperature: float = 1.0
+    """Below 1 likely symbols become likelier, above 1 less likely."""
     top_k: int | None = None
     """Sample among the k most likely symbols only."""
     seed: int = 0
+    """The same seed gives the same sample."""
 
 
 def main(argv: list[str]) -> int:

@@ -1,6 +1,7 @@
 """`lexinvariant COMMAND ...`: finds the command, and turns errors into one sentence."""
 
 import importlib
+import io
 import os
 import sys
 import warnings
@@ -9,7 +10,7 @@ from lexinvariant import __version__
 from lexinvariant.errors import UserError, nearest
 
 COMMANDS = {
-    "demo": "train small models and look at them, in about two minutes",
+    "demo": "see all of it at work on small models",
     "train": "train a model from a preset, or go on with a run",
     "export": "turn a run into a model that can be loaded and shared",
     "decipher": "read a substitution cipher",
@@ -23,14 +24,17 @@ COMMANDS = {
     "experiment": "run an experiment of the paper",
     "reproduce": "train a pair, run every experiment, write the report",
     "report": "turn experiment rows into one page",
+    "completion": "let your shell complete all this: bash, zsh or tcsh",
 }
 
 EXAMPLES = """examples:
   lexinvariant demo
   lexinvariant data prepare stdlib data/stdlib
   lexinvariant train char-tiny --data data/stdlib --out runs/mine
-  lexinvariant score runs/mine/model "a big banana" "e cop cekeke" --draws 8
+  lexinvariant score bundled "a big banana" "e cop cekeke" --draws 8
   lexinvariant generate runs/mine/model "def main" --n-tokens 200
+
+`bundled` is the model that comes with the package.
 """
 
 
@@ -45,6 +49,9 @@ def usage() -> str:
 
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a character gets a question mark, and nobody a traceback; stderr never complains.
+        sys.stdout.reconfigure(errors="replace")
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(usage(), end="")
         return 0

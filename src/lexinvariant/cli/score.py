@@ -1,4 +1,4 @@
-"""`lexinvariant score MODEL TEXT ...`: log-probabilities of texts."""
+"""`lexinvariant score [MODEL] [TEXT ...]`: log-probabilities of texts."""
 
 import json
 from dataclasses import dataclass
@@ -15,17 +15,21 @@ from lexinvariant.errors import UserError
 class Arguments:
     """Log-probability of texts under a model, in nats.
 
-    example: lexinvariant score runs/tiny/model "a big banana" "e cop cekeke" --draws 8
+    examples:
+      lexinvariant score bundled "a big banana" "e cop cekeke" --draws 8
+      lexinvariant score --file letter.txt
     """
 
-    model: tyro.conf.Positional[str]
-    """A model's folder, or OWNER/NAME on the Hugging Face Hub."""
-    texts: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TEXT ...")] = ()
-    file: tuple[str, ...] = ()
+    model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[MODEL]")] = "bundled"
+    """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package."""
+    texts: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[TEXT ...]")] = ()
+    """Texts to score, after the model."""
+    file: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE ...")] = ()
     """Files to score, each as one text; - is standard input."""
     draws: int = 1
     """Lexicons to average over."""
     seed: int = 0
+    """The same seed draws the same lexicons."""
     json: bool = False
     """One JSON object a text, with the log-probability of every token."""
 
@@ -34,7 +38,9 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant score")
     texts = [*arguments.texts, *map(read_text, arguments.file)]
     if not texts:
-        raise UserError("There is nothing to score: give texts, or --file F.")
+        raise UserError(
+            'There is nothing to score: give a model and texts (lexinvariant score bundled "a text"), or --file F.'
+        )
     from lexinvariant.api import load
 
     scores = load(arguments.model).score(texts, draws=arguments.draws, seed=arguments.seed)

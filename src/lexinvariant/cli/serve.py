@@ -43,16 +43,10 @@ def main(argv: list[str]) -> int:
     if arguments.time_limit <= 0:
         raise UserError(f"A time limit of {arguments.time_limit:g} seconds leaves none to answer: give more.")
     keep_compiled_programs()
-    try:
-        import uvicorn
+    import uvicorn
 
-        from lexinvariant.web.app import Limits, create_app
-        from lexinvariant.web.protocol import Protocol
-    except ImportError as error:
-        if error.name not in ("uvicorn", "starlette"):
-            raise
-        raise UserError("The page needs two more packages: pip install 'lexinvariant[web]'.") from None
     from lexinvariant.api import load
+    from lexinvariant.web.app import Limits, create_app
     from lexinvariant.web.service import Service
 
     with listen(arguments.host, arguments.port) as listening:
@@ -60,7 +54,7 @@ def main(argv: list[str]) -> int:
         app = create_app(service, Limits(seconds=arguments.time_limit), served_as=arguments.host)
         config = uvicorn.Config(
             app,
-            http=Protocol,
+            http="h11",
             ws="none",
             lifespan="on",
             log_level="critical",  # what goes wrong in an answer is logged where it is answered
@@ -68,10 +62,10 @@ def main(argv: list[str]) -> int:
             server_header=False,
             timeout_graceful_shutdown=3,
         )
-        place = address(listening)
-        print(f"The page is at {place} (Ctrl-C stops it).", flush=True)
+        url = address(listening)
+        print(f"The page is at {url} (Ctrl-C stops it).", flush=True)
         if arguments.open:
-            threading.Timer(0.5, webbrowser.open, [place]).start()
+            threading.Timer(0.5, webbrowser.open, [url]).start()
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
     print("Stopped.", flush=True)

@@ -18,6 +18,7 @@ class Arguments:
     """
 
     action: tyro.conf.Positional[Literal["train"]]
+    """What to do."""
     paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE ... OUT")]
     """One or more sources (as for `data prepare`), then the folder to write."""
     size: int = 32_000

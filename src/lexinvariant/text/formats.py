@@ -30,19 +30,21 @@ class Document(NamedTuple):
 
 @dataclass
 class ReadProgress:
-    """How many bytes have been read from files so far; what a progress bar shows."""
+    """How many bytes have been read from files so far, for a progress bar."""
 
     done: int = 0
 
 
-class _MeteredFile(io.FileIO):
-    def __init__(self, path: Path, meter: ReadProgress) -> None:
+class _CountingFile(io.FileIO):
+    """A file that adds what is read from it to a count."""
+
+    def __init__(self, path: Path, progress: ReadProgress) -> None:
         super().__init__(path)
-        self._meter = meter
+        self._progress = progress
 
     def readinto(self, buffer: Any, /) -> int | None:
         n = super().readinto(buffer)
-        self._meter.done += n or 0
+        self._progress.done += n or 0
         return n
 
 
@@ -87,12 +89,12 @@ def _damage_errors(suffix: str) -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def open_bytes(path: Path, meter: ReadProgress) -> Iterator["io.BufferedReader[Any]"]:
+def open_bytes(path: Path, progress: ReadProgress) -> Iterator["io.BufferedReader[Any]"]:
     """The file's bytes, decompressed by its suffix; what goes wrong in reading becomes one sentence."""
     suffix = path.suffix.lower()
     damage = _damage_errors(suffix)
     try:
-        with io.BufferedReader(_MeteredFile(path, meter), _BUFFER) as file:
+        with io.BufferedReader(_CountingFile(path, progress), _BUFFER) as file:
             if suffix == ".gz":
                 yield io.BufferedReader(gzip.GzipFile(fileobj=file), _BUFFER)
             elif suffix == ".xz":
@@ -107,7 +109,7 @@ def open_bytes(path: Path, meter: ReadProgress) -> Iterator["io.BufferedReader[A
         ) from error
     except OSError as error:
         raise UserError(
-            f"cannot read {path} ({error.strerror or error}): check the file and its permissions"
+            f"{path} cannot be read ({error.strerror or error}): check its name and permissions"
         ) from error
 
 
@@ -121,13 +123,14 @@ def looks_binary(path: Path) -> bool:
         return b"\0" in file.read(8192)
 
 
-def _decode(data: bytes, errors: str, path: Path, offset: int) -> str:
+def decode_utf8(data: bytes, name: Path | str, errors: str = "strict", offset: int = 0) -> str:
+    """The text of some bytes, which stand at an offset of the file `name`."""
     try:
         return data.decode("utf-8", errors)
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{path} is not UTF-8 text: byte 0x{data[error.start]:02x} at offset {offset + error.start} "
-            "cannot be decoded; convert the file, or add ?errors=replace to the source"
+            f"{name} is not UTF-8 text: byte 0x{data[error.start]:02x} at offset {offset + error.start} "
+            "cannot be decoded; convert the file (or add ?errors=replace to a source of `data prepare`)"
         ) from error
 
 
@@ -144,9 +147,9 @@ def _cut(data: bytes) -> int:
     return at - 1 if data[at - 1] >= 0xC0 else at
 
 
-def read_text(path: Path, source: str, errors: str, meter: ReadProgress) -> Iterator[Document]:
+def read_text(path: Path, source: str, errors: str, progress: ReadProgress) -> Iterator[Document]:
     """A text file as one document, or as consecutive pieces `#0`, `#1`, ... when it is long."""
-    with open_bytes(path, meter) as file:
+    with open_bytes(path, progress) as file:
         if b"\0" in file.peek(8192)[:8192]:
             raise UserError(f"{path} looks like a binary file (it has NUL bytes): convert it to UTF-8 text")
         data, offset, piece, more = b"", 0, 0, True
@@ -157,28 +160,33 @@ def read_text(path: Path, source: str, errors: str, meter: ReadProgress) -> Iter
                 continue
             end = _cut(data[:PIECE_BYTES])
             yield Document(
-                _without_bom(_decode(data[:end], errors, path, offset), offset), f"{source}#{piece}"
+                _without_bom(decode_utf8(data[:end], path, errors, offset), offset), f"{source}#{piece}"
             )
             data, offset, piece = data[end:], offset + end, piece + 1
         if data:
-            text = _without_bom(_decode(data, errors, path, offset), offset)
+            text = _without_bom(decode_utf8(data, path, errors, offset), offset)
             yield Document(text, f"{source}#{piece}" if piece else source)
+
+
+def read_whole_text(path: Path) -> str:
+    """A text file, compressed or not, as one string."""
+    return "".join(piece.text for piece in read_text(path, path.name, "strict", ReadProgress()))
 
 
 def _without_bom(text: str, offset: int) -> str:
     return text.removeprefix("\ufeff") if offset == 0 else text
 
 
-def read_json_lines(path: Path, field: str, errors: str, meter: ReadProgress) -> Iterator[Document]:
+def read_json_lines(path: Path, field: str, errors: str, progress: ReadProgress) -> Iterator[Document]:
     """One document a line. A record's `source` names it; without one the file and line do."""
-    with open_bytes(path, meter) as file:
+    with open_bytes(path, progress) as file:
         offset = 0
         for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), 1):
             if len(line) == LONGEST_LINE:
                 raise UserError(
                     f"{path}, line {number} is longer than {LONGEST_LINE >> 20} MiB: is it JSON Lines?"
                 )
-            decoded = _decode(line, errors, path, offset)
+            decoded = decode_utf8(line, path, errors, offset)
             offset += len(line)
             if not decoded.strip():
                 continue
@@ -209,7 +217,7 @@ def source_of(named: Any, place: str) -> str:
     return named if ":" in named else f"{named}:{place}"
 
 
-def read_parquet(path: Path, field: str, meter: ReadProgress) -> Iterator[Document]:
+def read_parquet(path: Path, field: str, progress: ReadProgress) -> Iterator[Document]:
     """One document a row, read row group by row group."""
     import pyarrow
     import pyarrow.parquet
@@ -239,7 +247,7 @@ def read_parquet(path: Path, field: str, meter: ReadProgress) -> Iterator[Docume
                                 f"name another with ?field=NAME (its columns: {', '.join(names)})"
                             )
                         yield Document(text, source_of(named, f"{path.name}:{row}"))
-                meter.done += size // groups
+                progress.done += size // groups
     except (OSError, pyarrow.ArrowException) as error:
         raise UserError(
             f"{path} is damaged or not a Parquet file ({error}): fetch or write it again"

@@ -5,7 +5,7 @@ import hashlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -104,6 +104,8 @@ class _SplitWriter:
 
 @dataclass
 class _Counts:
+    """What the manifest tells of the text that was read."""
+
     bytes_in: int = 0
     dropped: int = 0
     tokens_by_tag: Counter[str] = field(default_factory=Counter)
@@ -147,11 +149,11 @@ def prepare(
         )
     out = out.expanduser().resolve()
     _check_out(out, overwrite)
-    words = load_vocab(vocab)
-    meter = ReadProgress()
+    vocabulary = load_vocab(vocab)
+    read = ReadProgress()
 
     def documents(specs: Sequence[str]) -> Iterator[Document]:
-        return chain.from_iterable(read_documents(spec, meter=meter) for spec in specs)
+        return chain.from_iterable(read_documents(spec, progress=read) for spec in specs)
 
     assigned = chain(
         assign(documents(sources), valid_fraction, test_fraction),
@@ -162,10 +164,10 @@ def prepare(
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        with _progress_bar([*sources, *valid, *test], meter, progress) as tick:
-            splits, counts = _write_shards(assigned, words, partial, shard_tokens, tick)
-        manifest = _manifest(words, splits, counts, (*sources, *valid, *test))
-        words.save(partial)
+        with _progress_bar([*sources, *valid, *test], read, progress) as show_progress:
+            splits, counts = _write_shards(assigned, vocabulary, partial, shard_tokens, show_progress)
+        manifest = _manifest(vocabulary, splits, counts, (*sources, *valid, *test))
+        vocabulary.save(partial)
         manifest.write(partial)
         _move_into_place(partial, out)
     except OSError as error:
@@ -194,7 +196,7 @@ def _write_shards(
     vocab: Vocab,
     folder: Path,
     shard_tokens: int,
-    tick: "_Tick",
+    show_progress: Callable[[int], None],
 ) -> tuple[dict[str, tuple[Shard, ...]], _Counts]:
     counts = _Counts()
     writers = {split: _SplitWriter(folder, split, shard_tokens) for split in SPLITS}
@@ -207,7 +209,7 @@ def _write_shards(
                 counts.dropped += dropped
                 if len(ids):
                     writers[split].add(ids)
-            tick(counts.bytes_in)
+            show_progress(counts.bytes_in)
         splits = {split: writer.close() for split, writer in writers.items()}
     finally:
         for writer in writers.values():
@@ -272,32 +274,17 @@ def _write_failure(out: Path, error: OSError) -> str:
     return f"cannot write {out} ({error.strerror or error}): check the folder and its permissions"
 
 
-class _Tick:
-    """Redraws a progress bar at most ten times a second."""
-
-    def __init__(self, meter: ReadProgress) -> None:
-        self._meter, self._last = meter, 0.0
-        self.update = lambda done, text_bytes: None
-
-    def __call__(self, text_bytes: int) -> None:
-        now = monotonic()
-        if now - self._last >= 0.1:
-            self._last = now
-            self.update(self._meter.done, text_bytes)
-
-
 @contextmanager
-def _progress_bar(sources: Sequence[str], meter: ReadProgress, wanted: bool) -> Iterator[_Tick]:
-    tick = _Tick(meter)
-    if not wanted:
-        yield tick
-        return
+def _progress_bar(
+    sources: Sequence[str], read: ReadProgress, wanted: bool
+) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal; what it yields is called with the bytes of text so far."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield tick
+    if not wanted or not console.is_terminal:
+        yield lambda text_bytes: None
         return
     sizes = [size_on_disk(source) for source in sources]
     total = None if None in sizes else sum(size or 0 for size in sizes)
@@ -305,10 +292,9 @@ def _progress_bar(sources: Sequence[str], meter: ReadProgress, wanted: bool) -> 
     with Progress(*columns, console=console, transient=True) as bar:
         task, began = bar.add_task("reading", total=total), monotonic()
 
-        def update(done: int, text_bytes: int) -> None:
+        def show(text_bytes: int) -> None:
             megabytes = text_bytes / 1e6
             rate = megabytes / max(monotonic() - began, 1e-9)
-            bar.update(task, completed=done, description=f"{megabytes:,.0f} MB of text, {rate:.0f} MB/s")
+            bar.update(task, completed=read.done, description=f"{megabytes:,.0f} MB of text, {rate:.0f} MB/s")
 
-        tick.update = update
-        yield tick
+        yield show

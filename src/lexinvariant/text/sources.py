@@ -87,15 +87,13 @@ class SourceSpec:
         return cls(place, limit=int(limit) if limit else None, **options)
 
 
-def read_documents(
-    spec: str, *, errors: str | None = None, meter: ReadProgress | None = None
-) -> Iterator[Document]:
+def read_documents(spec: str, *, progress: ReadProgress | None = None) -> Iterator[Document]:
     """The documents of a source (see the top of this file), read as they are asked for.
 
-    `errors="replace"` is the same as the option in the source; `meter` counts the bytes read from files.
+    `progress` counts the bytes read from files.
     """
     parsed = SourceSpec.parse(spec)
-    documents = _read_place(parsed, errors or parsed.errors, meter or ReadProgress())
+    documents = _read_place(parsed, progress or ReadProgress())
     if parsed.source:
         documents = _only(documents, parsed.source, spec)
     documents = islice(documents, parsed.limit)
@@ -136,7 +134,7 @@ def _only(documents: Iterator[Document], prefix: str, spec: str) -> Iterator[Doc
         )
 
 
-def _read_place(spec: SourceSpec, errors: str, meter: ReadProgress) -> Iterator[Document]:
+def _read_place(spec: SourceSpec, progress: ReadProgress) -> Iterator[Document]:
     if spec.place in _STDLIB:
         return _read_stdlib(_STDLIB[spec.place])
     if spec.place.startswith("stdlib:"):
@@ -147,9 +145,9 @@ def _read_place(spec: SourceSpec, errors: str, meter: ReadProgress) -> Iterator[
         return read_records(_count_of(spec.place))
     path = Path(spec.place).expanduser()
     if path.is_dir():
-        return _read_folder(path, spec.field, errors, meter)
+        return _read_folder(path, spec, progress)
     if path.is_file():
-        return _read_file(path, f"file:{path.name}", spec.field, errors, meter)
+        return _read_file(path, f"file:{path.name}", spec, progress)
     names = difflib.get_close_matches(spec.place, [*_STDLIB, "records:N"], n=1, cutoff=0.8)
     raise UserError(
         f"there is no source at {path}{f': did you mean {names[0]}?' if names else nearest_file(path)}"
@@ -181,15 +179,13 @@ def _read_hub(spec: SourceSpec) -> Iterator[Document]:
         yield Document(text, source_of(record.get("source"), f"{tag}:{spec.split}/{index}"))
 
 
-def _read_file(
-    path: Path, source: str, field: str | None, errors: str, meter: ReadProgress
-) -> Iterator[Document]:
+def _read_file(path: Path, source: str, spec: SourceSpec, progress: ReadProgress) -> Iterator[Document]:
     suffix = plain_suffix(path)
     if suffix in JSON_LINES:
-        return read_json_lines(path, field or "text", errors, meter)
+        return read_json_lines(path, spec.field or "text", spec.errors, progress)
     if suffix == ".parquet":
-        return read_parquet(path, field or "text", meter)
-    return read_text(path, source, errors, meter)
+        return read_parquet(path, spec.field or "text", progress)
+    return read_text(path, source, spec.errors, progress)
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -201,8 +197,8 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _read_folder(folder: Path, field: str | None, errors: str, meter: ReadProgress) -> Iterator[Document]:
+def _read_folder(folder: Path, spec: SourceSpec, progress: ReadProgress) -> Iterator[Document]:
     name = folder.resolve().name
     for path in _files(folder):
         if plain_suffix(path) == ".parquet" or not looks_binary(path):
-            yield from _read_file(path, f"{name}:{path.relative_to(folder).as_posix()}", field, errors, meter)
+            yield from _read_file(path, f"{name}:{path.relative_to(folder).as_posix()}", spec, progress)

@@ -1,10 +1,9 @@
-"""Which side of the train/valid/test split a document falls on.
+"""Which of the splits train, valid and test a document belongs to.
 
-A document's side is decided by a hash of its source name alone, so it is the same on every machine and in
-every order of reading, and all pieces `#k` of one book stay together. Two cases need more care, and are seen
-from the first documents: a source made of one or two long texts (a single book, a single dump) is split
-within each piece, and a small one whose held-out side would be empty puts there the document that hashes
-nearest.
+A hash of its source name alone decides, so the split is the same on every machine and in every order of reading, and
+all pieces `#k` of one book stay together. Two cases need more care, and are seen from the first documents: one or two
+long texts (a single book, a single dump) are each cut into a part for every split, and where a small corpus would leave
+a split empty, the document whose hash is nearest goes there.
 """
 
 import hashlib
@@ -15,7 +14,7 @@ from itertools import chain
 from lexinvariant.text.formats import Document
 
 LOOK_AHEAD = 32 << 20  # characters
-_FEWEST = 3  # distinct sources needed for a split by document
+_MIN_BOOKS = 3  # below this, every text is cut itself
 
 
 def book_of(source: str) -> str:
@@ -32,7 +31,7 @@ def place_of(source: str) -> float:
 def assign(
     documents: Iterable[Document], valid_fraction: float, test_fraction: float
 ) -> Iterator[tuple[str, Document]]:
-    """(split, document) for every document; within mode yields each document as up to three parts."""
+    """(split, document) for every document; one or two long ones come as up to three parts each."""
     if valid_fraction == test_fraction == 0:
         yield from (("train", document) for document in documents)
         return
@@ -41,16 +40,16 @@ def assign(
     places = {book_of(document.source): place_of(document.source) for document in ahead}
     everything = chain(ahead, stream)
     del ahead  # or it would stay in memory to the end
-    if len(places) < _FEWEST:
+    if len(places) < _MIN_BOOKS:
         for document in everything:
-            yield from _within(document, valid_fraction, test_fraction)
+            yield from _cut(document, valid_fraction, test_fraction)
         return
-    sides = {book: _side(place, valid_fraction, test_fraction) for book, place in places.items()}
+    splits = {book: _split(place, valid_fraction, test_fraction) for book, place in places.items()}
     if exhausted:
-        _fill_empty_sides(sides, places, valid_fraction, test_fraction)
+        _fill_empty_splits(splits, places, valid_fraction, test_fraction)
     for document in everything:
-        side = sides.get(book_of(document.source)) if exhausted else None
-        yield side or _side(place_of(document.source), valid_fraction, test_fraction), document
+        split = splits.get(book_of(document.source)) if exhausted else None
+        yield split or _split(place_of(document.source), valid_fraction, test_fraction), document
 
 
 def _look_ahead(stream: Iterator[Document]) -> tuple[list[Document], bool]:
@@ -64,36 +63,34 @@ def _look_ahead(stream: Iterator[Document]) -> tuple[list[Document], bool]:
     return ahead, True
 
 
-def _side(place: float, valid_fraction: float, test_fraction: float) -> str:
+def _split(place: float, valid_fraction: float, test_fraction: float) -> str:
     if place < test_fraction:
         return "test"
     return "valid" if place < test_fraction + valid_fraction else "train"
 
 
-def _fill_empty_sides(
-    sides: dict[str, str], places: dict[str, float], valid_fraction: float, test_fraction: float
+def _fill_empty_splits(
+    splits: dict[str, str], places: dict[str, float], valid_fraction: float, test_fraction: float
 ) -> None:
     by_place = sorted(places, key=lambda book: (places[book], book))
-    if "train" not in sides.values():
-        sides[by_place[-1]] = "train"
-    for side, fraction in (("test", test_fraction), ("valid", valid_fraction)):
-        in_train = [book for book in by_place if sides[book] == "train"]
-        if fraction > 0 and side not in sides.values() and len(in_train) > 1:
-            sides[in_train[0]] = side
+    if "train" not in splits.values():
+        splits[by_place[-1]] = "train"
+    for split, fraction in (("test", test_fraction), ("valid", valid_fraction)):
+        in_train = [book for book in by_place if splits[book] == "train"]
+        if fraction > 0 and split not in splits.values() and len(in_train) > 1:
+            splits[in_train[0]] = split
 
 
-def _within(
-    document: Document, valid_fraction: float, test_fraction: float
-) -> Iterator[tuple[str, Document]]:
+def _cut(document: Document, valid_fraction: float, test_fraction: float) -> Iterator[tuple[str, Document]]:
     """The head of the text to train on, its end to validate and test with, cut at lines if there are any."""
     text = document.text
     first = _line_end(text, round(len(text) * (1 - valid_fraction - test_fraction)))
     second = (
         max(first, _line_end(text, round(len(text) * (1 - test_fraction)))) if test_fraction else len(text)
     )
-    for side, part in (("train", text[:first]), ("valid", text[first:second]), ("test", text[second:])):
+    for split, part in (("train", text[:first]), ("valid", text[first:second]), ("test", text[second:])):
         if part:
-            yield side, Document(part, document.source)
+            yield split, Document(part, document.source)
 
 
 def _line_end(text: str, at: int) -> int:

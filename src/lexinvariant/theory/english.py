@@ -1,17 +1,15 @@
-"""Real text as a language: restrict it to an alphabet, and fit a smoothed character n-gram with no zero in
-it.
-"""
+"""Real text as a language: restrict it to an alphabet, and fit a smoothed character n-gram with no zero in it."""
 
 from __future__ import annotations
 
-import json
-import lzma
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 from lexinvariant.errors import UserError
+from lexinvariant.text import read_documents
+from lexinvariant.text.stdlib import read_topics
 from lexinvariant.theory.languages import Floats, Ints, NGramLanguage
 
 LETTERS_AND_SPACE = "abcdefghijklmnopqrstuvwxyz "
@@ -20,30 +18,18 @@ MAX_TABLE = 27**5
 
 def stdlib_text() -> str:
     """English that is on every machine: the reference topics that ship with Python."""
-    from pydoc_data.topics import topics
-
-    return "\n".join(topics[name] for name in sorted(topics))
+    return "\n".join(document.text for document in read_topics())
 
 
-def read_text(path: Path, most: int | None = None) -> str:
-    """A text file, or JSON lines with a "text" field (xz allowed), as one text of about `most` characters
-    or fewer.
-    """
-    if not path.is_file():
-        raise UserError(f"There is no text file at {path}.")
-    opener = lzma.open if path.suffix == ".xz" else open
-    is_json = path.name.removesuffix(".xz").endswith(".jsonl")
+def read_text(source: Path | str, most: int | None = None) -> str:
+    """A text file, JSON Lines or any other source of text as one text; no document begins after `most` characters."""
     documents: list[str] = []
     size = 0
-    try:
-        with opener(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                documents.append(json.loads(line)["text"] if is_json else line)
-                size += len(documents[-1])
-                if most is not None and size >= most:
-                    break
-    except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, lzma.LZMAError) as error:
-        raise UserError(f"{path} is not UTF-8 text or JSON lines with a 'text' field ({error}).") from error
+    for document in read_documents(str(source)):
+        documents.append(document.text)
+        size += len(document.text)
+        if most is not None and size >= most:
+            break
     return "\n".join(documents)
 
 
@@ -64,9 +50,7 @@ def encode(text: str, alphabet: str) -> Ints:
 
 
 def fit_ngram(symbol_T: Ints, d: int, order: int) -> NGramLanguage:
-    """A Witten-Bell interpolated n-gram: each table falls back on the next shorter one, the shortest on
-    uniform.
-    """
+    """A Witten-Bell interpolated n-gram: each table falls back on the next shorter one, the shortest on uniform."""
     if order < 1:
         raise UserError("The n-gram order must be at least 1.")
     if d**order > MAX_TABLE:

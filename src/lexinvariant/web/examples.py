@@ -4,7 +4,7 @@ from typing import Any
 
 from lexinvariant.results.paper_texts import PAPER_TEXTS, SYMBOL
 from lexinvariant.text.letters import unspaced
-from lexinvariant.web.requests import Encipher
+from lexinvariant.web.requests import EncipherRequest
 
 MESSAGE = (
     "Meet me by the old stone bridge when the clock in the tower strikes nine. Bring the map, the lantern and a little "
@@ -28,8 +28,8 @@ PAPER_TITLES = {
 
 def examples() -> list[dict[str, Any]]:
     """Each with a title, a sentence, the text, how it is enciphered, and the symbol to look at."""
-    letters, shapes = (Encipher(MESSAGE, into, seed=7).answer() for into in ("letters", "shapes"))
-    together = Encipher(unspaced(NOTE), "letters", seed=8).answer()
+    letters, shapes = (EncipherRequest(MESSAGE, into, seed=7).answer() for into in ("letters", "shapes"))
+    together = EncipherRequest(unspaced(NOTE), "letters", seed=8).answer()
     ours = [
         _example(
             "message",

@@ -1,10 +1,10 @@
 """What every answer has in common: who may ask, and what a browser may do with the answer."""
 
 import ipaddress
-import json
 from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = {
@@ -63,21 +63,13 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers[name] = value
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
         if may_ask(Headers(scope=scope).get("host", ""), self.served_as):
             await self.app(scope, receive, send_guarded)
             return
-        body = json.dumps(
-            {"error": "This server does not answer for that host: use its own address."}
-        ).encode()
-        start = {
-            "type": "http.response.start",
-            "status": 421,
-            "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())],
-        }
-        await send_guarded(start)
-        await send_guarded({"type": "http.response.body", "body": body})
+        refusal = JSONResponse(
+            {"error": "This server does not answer for that host: use its own address."}, 421
+        )
+        await refusal(scope, receive, send_guarded)

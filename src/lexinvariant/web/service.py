@@ -11,7 +11,7 @@ from lexinvariant.decipher.solve import Decipherment, Solver
 from lexinvariant.decipher.symbol_posterior import check_head
 from lexinvariant.decipher.trace import LENGTHS, Trace, trace
 from lexinvariant.web.examples import MESSAGE, examples
-from lexinvariant.web.requests import Decipher, TraceRequest
+from lexinvariant.web.requests import CipherRequest, DecipherRequest, TraceRequest
 from lexinvariant.web.worker import Worker
 
 
@@ -30,12 +30,12 @@ class Service:
             # Their programs are then compiled before anyone asks, and a click on an example is answered at once.
             asked = {name: example[name] for name in ("text", "alphabet", "unspaced")}
             self.warming += [
-                self.ask(question, when_idle=True) for question in (Decipher(**asked), TraceRequest(**asked))
+                self.ask(kind(**asked), when_idle=True) for kind in (DecipherRequest, TraceRequest)
             ]
         for n in LENGTHS if warm_up else ():
             self.warming.append(self.ask(TraceRequest((MESSAGE * 2)[:n]), when_idle=True))
 
-    def ask(self, question: Decipher | TraceRequest, *, when_idle: bool = False) -> "Future[bytes]":
+    def ask(self, question: CipherRequest, *, when_idle: bool = False) -> "Future[bytes]":
         """The answer to come, as JSON."""
         return self.worker.ask(question, when_idle=when_idle)
 
@@ -51,15 +51,15 @@ class Service:
         }
 
     def _answer(self, question: Hashable) -> bytes:
-        assert isinstance(question, Decipher | TraceRequest)
+        assert isinstance(question, CipherRequest)
         known: dict[str, Any] = {
-            "cribs": dict(question.cribs),
+            "cribs": question.cribs,
             "crib_text": question.crib_text,
             "alphabet": question.alphabet,
             "unspaced": question.unspaced,
         }
         answer: Decipherment | Trace
-        if isinstance(question, Decipher):
+        if isinstance(question, DecipherRequest):
             answer = self.solver.read([question.symbols], **known, top=question.top)[0]
         else:
             answer = trace(self.model, question.symbols, **known)

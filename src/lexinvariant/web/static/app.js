@@ -9,7 +9,7 @@ import { Stage } from "./stage.js";
 import { Trace } from "./trace.js";
 import { drawTeaser } from "./teaser.js";
 
-const state = { asked: null, reading: null, trace: null, truth: null, cribs: {}, marked: -1, waiting: null };
+const state = { asked: null, reading: null, trace: null, truth: null, cribs: {}, marked: -1, waiting: null, noticed: false };
 const stage = new Stage(find("stage"), (row) => row >= 0 && mark(row, false));
 const map = new HeatMap((row, focusPin, character) => mark(row, focusPin, character));
 const player = new Player(show, rest);
@@ -275,6 +275,7 @@ async function encipher(text) {
 function fill(text, alphabet, unspaced) {
   find("text").value = text;
   find("alphabet").value = alphabet;
+  state.noticed = false;
   find("unspaced").checked = unspaced;
   find("crib-text").value = "";
   count();
@@ -288,9 +289,18 @@ function count() {
   find("length").textContent = cells.length ? `${many}, ${distinct} different` : "";
 }
 
-// Ten or more numbers and nothing else are hardly digits that stand for letters each; who knows better chooses again.
+// Ten or more numbers and nothing else are hardly digits that stand for letters each. Who knows better chooses again;
+// where nobody has chosen, the next text is looked at anew.
 function noticeNumbers() {
-  if (find("alphabet").value === "auto" && /^\s*\d{1,3}(\s+\d{1,3}){9,}\s*$/.test(find("text").value)) find("alphabet").value = "tokens";
+  const kind = find("alphabet");
+  const numbers = /^\s*\d{1,3}(\s+\d{1,3}){9,}\s*$/.test(find("text").value);
+  if (kind.value === "auto" && numbers) {
+    kind.value = "tokens";
+    state.noticed = true;
+  } else if (state.noticed && !numbers) {
+    kind.value = "auto";
+    state.noticed = false;
+  }
 }
 
 function choose(value) {
@@ -313,7 +323,10 @@ find("text").addEventListener("input", () => {
   noticeNumbers();
   count();
 });
-find("alphabet").addEventListener("change", count);
+find("alphabet").addEventListener("change", () => {
+  state.noticed = false;
+  count();
+});
 find("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find("ask").requestSubmit();
 });
