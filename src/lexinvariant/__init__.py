@@ -10,7 +10,7 @@ Names are loaded when they are first used, so that importing the package is fast
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Corpus": "lexinvariant.text",
