@@ -83,10 +83,11 @@ def save(figure: Figure, folder: Path) -> Saved:
     light, dark, png = (folder / (figure.name + suffix) for suffix in (".svg", ".dark.svg", ".png"))
     for theme, svg in (("light", light), ("dark", dark)):
         canvas = draw(figure, theme)
-        canvas.savefig(svg, metadata={"Date": None})
-        if theme == "light":
-            canvas.set_layout_engine("none")  # laid out already
-            canvas.savefig(png, dpi=150)
+        with _house_style(theme):
+            canvas.savefig(svg, metadata={"Date": None})
+            if theme == "light":
+                canvas.set_layout_engine("none")  # laid out already
+                canvas.savefig(png, dpi=150)
         plt.close(canvas)
     return Saved(figure, light.read_bytes(), dark.read_bytes(), png)
 
