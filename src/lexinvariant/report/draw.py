@@ -81,7 +81,8 @@ def save(figure: Figure, folder: Path) -> Saved:
     """Draw in both themes; write NAME.svg, NAME.png and NAME.dark.svg."""
     folder.mkdir(parents=True, exist_ok=True)
     light, dark, png = (folder / (figure.name + suffix) for suffix in (".svg", ".dark.svg", ".png"))
-    for theme, svg in (("light", light), ("dark", dark)):
+    files: dict[Theme, Path] = {"light": light, "dark": dark}
+    for theme, svg in files.items():
         canvas = draw(figure, theme)
         with _house_style(theme):
             canvas.savefig(svg, metadata={"Date": None})
