@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -299,8 +299,8 @@ def _bench(recorder: Recorder, fit: str, held_out: str, options: Options) -> Non
 
     def measure(what: Kernel, d: int, length: int, keys: int, bar: float, work: Callable[[], object]) -> None:
         wall, cpu = _timed(work)
-        times = {"wall_seconds": wall, "cpu_seconds": cpu, "bar_seconds": bar}
-        recorder.write(Bench(what=what, d=d, length=length, keys=keys, **times))
+        size: dict[str, Any] = {"d": d, "length": length, "keys": keys}
+        recorder.write(Bench(what=what, **size, wall_seconds=wall, cpu_seconds=cpu, bar_seconds=bar))
         recorder.log(
             f"{what}, {d} symbols, {keys:,} keys, {length} symbols: {wall:.1f} s, of the processor {cpu:.1f} s (bar: "
             f"{bar:.0f} s)"
