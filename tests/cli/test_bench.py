@@ -33,3 +33,8 @@ def test_the_numbers_of_every_row_are_written_and_shown(
 def test_an_unknown_preset(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "train", "--preset", "tinny"]) == 2
     assert "did you mean 'tiny'?" in capsys.readouterr().err
+
+
+def test_solvers_are_measured_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "decipher", "--texts", "3"]) == 2
+    assert "lexinvariant experiment decipher" in capsys.readouterr().err.replace("\n", " ")

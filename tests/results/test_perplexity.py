@@ -74,3 +74,9 @@ def test_resamples_are_whole_sequences_and_repeatable() -> None:
     assert perplexity_curve(np.ones((1, 2)), "geometric", resampled(1, seed=0)).high == pytest.approx(
         [np.e] * 2
     )
+
+
+def test_a_window_longer_than_the_text_is_the_whole_text() -> None:
+    nats = np.array([[1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0]])
+    np.testing.assert_allclose(smoothed_perplexity(nats, 2), np.exp([2.0, 3.0, 4.0]))
+    np.testing.assert_allclose(smoothed_perplexity(nats, 100), np.exp([3.0]))

@@ -1,9 +1,8 @@
-"""`lexinvariant bench train`: speed on the machine at hand. `lexinvariant bench decipher`: solvers side by side."""
+"""`lexinvariant bench train`: training speed on the machine at hand."""
 
 import importlib.util
 import json
 import os
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,13 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from lexinvariant import presets
+from lexinvariant.errors import UserError
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Measure training speed (for solvers of ciphers see `lexinvariant bench decipher --help`), in one run: the bf16
-    matmul ceiling, a preset's training step, the same with a learned lexicon, and a PyTorch decoder of the same
-    dimensions where PyTorch is installed.
+    """Measure training speed (solvers of ciphers: `lexinvariant experiment decipher`), in one run: the bf16 matmul
+    ceiling, a preset's training step, the same with a learned lexicon, and a PyTorch decoder of the same dimensions
+    where PyTorch is installed.
 
     example: lexinvariant bench train --preset paper-char --out bench.json
     """
@@ -42,7 +42,7 @@ class Arguments:
 
 def main(argv: list[str]) -> int:
     if argv[:1] == ["decipher"]:
-        return _decipher(argv[1:])
+        raise UserError("`bench decipher` is an experiment now: run `lexinvariant experiment decipher`.")
     # Half of the memory, so that the PyTorch peer has room in the same process.
     os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.5")
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant bench")
@@ -75,19 +75,6 @@ def main(argv: list[str]) -> int:
         )
     arguments.out.write_text(json.dumps({"preset": arguments.preset, **result}, indent=2) + "\n")
     console.print(f"Wrote {arguments.out}.")
-    return 0
-
-
-def _decipher(argv: list[str]) -> int:
-    from lexinvariant.bench import decipher
-    from lexinvariant.cli.compiled import keep_compiled_programs
-
-    prog = "lexinvariant bench decipher"
-    options = tyro.cli(decipher.Options, args=argv, prog=prog)
-    keep_compiled_programs()
-    command = shlex.join([*prog.split(), *argv])
-    decipher.run(options, command=command, say=lambda line: print(line, flush=True))
-    print(f"Rows are in {options.out / 'decipher.jsonl'}; draw them with: lexinvariant report {options.out}")
     return 0
 
 

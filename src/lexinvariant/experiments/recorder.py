@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -19,11 +20,10 @@ class Recorder:
         self._writer: RowWriter | None = None
 
     def measured_on(self, *, model_hash: str | None = None, data_hash: str | None = None) -> None:
-        """What the rows to come were measured with: part of their provenance."""
+        """What the rows to come were measured with: part of their provenance. Without a model nothing is drawn."""
         assert self._writer is None, "rows have been written already"
-        self._provenance = Provenance(
-            **vars(self._provenance) | {"model_hash": model_hash, "data_hash": data_hash}
-        )
+        draws = None if model_hash is None else self._provenance.draws
+        self._provenance = replace(self._provenance, model_hash=model_hash, data_hash=data_hash, draws=draws)
 
     def write(self, row: RowT) -> RowT:
         """Append a row; returns it as it will be read back."""

@@ -24,9 +24,9 @@ from lexinvariant.experiments.evaluated_model import (
     need_characters,
     open_model,
 )
-from lexinvariant.results.paper_texts import PAPER_TEXTS, SYMBOL
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter, hash_bytes
 from lexinvariant.model.batches import forward_batches
+from lexinvariant.results.paper_texts import PAPER_TEXTS, SYMBOL
 
 Say = Callable[[str], None]
 LONGEST_LINE_SHOWN = 24

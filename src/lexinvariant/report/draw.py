@@ -81,14 +81,14 @@ def save(figure: Figure, folder: Path) -> Saved:
     """Draw in both themes; write NAME.svg, NAME.png and NAME.dark.svg."""
     folder.mkdir(parents=True, exist_ok=True)
     light, dark, png = (folder / (figure.name + suffix) for suffix in (".svg", ".dark.svg", ".png"))
-    themes: dict[Theme, Path] = {"light": light, "dark": dark}
-    for theme, svg in themes.items():
+    files: dict[Theme, Path] = {"light": light, "dark": dark}
+    for theme, svg in files.items():
         canvas = draw(figure, theme)
         with _house_style(theme):
             canvas.savefig(svg, metadata={"Date": None})
-        if theme == "light":
-            canvas.set_layout_engine("none")  # laid out already
-            canvas.savefig(png, dpi=150)
+            if theme == "light":
+                canvas.set_layout_engine("none")  # laid out already
+                canvas.savefig(png, dpi=150)
         plt.close(canvas)
     return Saved(figure, light.read_bytes(), dark.read_bytes(), png)
 

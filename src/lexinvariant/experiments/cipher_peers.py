@@ -1,0 +1,76 @@
+"""Other solvers of substitution ciphers: a plain annealer with our n-gram, and two packages if they are installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from lexinvariant.decipher import search
+from lexinvariant.decipher.alphabet import make_puzzle
+from lexinvariant.decipher.ngram import bundled
+from lexinvariant.errors import UserError
+from lexinvariant.progress import Log
+from lexinvariant.results.decipher import ANNEALER, OURS, SOLVERS, Setting
+
+PEERS = tuple(name for name in SOLVERS if name != OURS)
+Solve = Callable[[str, Setting], str]
+"""From a ciphertext to its plaintext."""
+
+
+def open_peers(names: Iterable[str], annealer_swaps: int, log: Log) -> dict[str, Solve]:
+    """Those of the solvers that are installed."""
+    make: dict[str, Callable[[], Solve]] = {
+        ANNEALER: lambda: partial(anneal_plainly, swaps=annealer_swaps),
+        "subbreaker": _subbreaker,
+        "cipher_solver": _cipher_solver,
+    }
+    peers: dict[str, Solve] = {}
+    for name in names:
+        if name not in make:
+            raise UserError(f"There is no solver called {name!r} here: choose from {', '.join(PEERS)}.")
+        if name != ANNEALER and importlib.util.find_spec(name) is None:
+            log(f"{name} is not installed, so it is left out: pip install 'lexinvariant[peers]'.")
+        else:
+            peers[name] = make[name]()
+    return peers
+
+
+def anneal_plainly(cipher: str, setting: Setting, swaps: int = 10_000) -> str:
+    """Simulated annealing with our n-gram and nothing else: 50 restarts, none of which learns from another."""
+    puzzle = make_puzzle(cipher, "letters", setting == "unspaced")
+    ngram = bundled("spaced" if setting == "spaced" else "unspaced")
+    task = search.Task(ngram, [puzzle.running], len(puzzle.symbols), np.arange(26), {})
+    rng = np.random.default_rng(0)
+    effort = search.Effort(keys=50, swaps=swaps, coldness=0.1, redraw=10**9)
+    found, _ = search.anneal(task, search.by_frequency(task, effort.keys, rng), effort, rng)
+    best = {symbol: ngram.alphabet[v] for symbol, v in zip(puzzle.symbols, found.key_NS[0], strict=True)}
+    return puzzle.plaintext(best)
+
+
+def _subbreaker() -> Solve:
+    import subbreaker
+
+    table = Path(subbreaker.__file__).parent / "quadgram" / "EN.json"
+    breaker = subbreaker.Breaker(io.StringIO(table.read_text()))
+
+    def solve(cipher: str, setting: Setting) -> str:
+        # 300 rounds at most: what its published table was measured with.
+        return str(breaker.break_cipher(cipher, max_rounds=300).plaintext)
+
+    return solve
+
+
+def _cipher_solver() -> Solve:
+    from cipher_solver.simple import SimpleSolver
+
+    def solve(cipher: str, setting: Setting) -> str:
+        solver = SimpleSolver(cipher)
+        solver.solve()
+        return str(solver.plaintext())
+
+    return solve

@@ -1,0 +1,250 @@
+"""Solvers of substitution ciphers side by side, on the same ciphertexts in one run.
+
+A text of length N has N characters: letters and single spaces where spaces are kept, letters alone where not, any
+printable characters where all of ASCII is permuted.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexinvariant.decipher.ngram import TABLES
+from lexinvariant.decipher.samples import Sample, draw_samples, plain_documents
+from lexinvariant.decipher.solve import Decipherment, Solver
+from lexinvariant.experiments.cipher_peers import PEERS, open_peers
+from lexinvariant.experiments.options import Count, CountOrNone
+from lexinvariant.experiments.recorder import Recorder
+from lexinvariant.model.weights import BUNDLED, WEIGHTS, find_model
+from lexinvariant.results.decipher import ANNEALER, OURS, Batch, Fresh, Reliability, Setting, SolverErrors
+from lexinvariant.results.rows import hash_bytes, hash_files
+from lexinvariant.text import read_documents
+
+EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
+"""Bins of confidence."""
+_RESAMPLES = 2000
+
+Floats = NDArray[np.float64]
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Measure solvers of substitution ciphers on held-out text: symbol error rate, key accuracy and seconds by length.
+
+    Ours stands beside a plain annealer with the same n-gram, subbreaker (quadgrams, hill climbing) and cipher_solver
+    (digrams), where they are installed.
+
+    Example: lexinvariant experiment decipher --data-text prose.test.jsonl.xz --batch 1000 --fresh 5
+    """
+
+    data_text: str
+    """Held-out text: a source as in `lexinvariant data prepare`."""
+    out: Path = Path("runs/report")
+    """Folder for the rows (decipher.jsonl)."""
+    model: str = BUNDLED
+    """The lexinvariant model that our solver names symbols with."""
+    lengths: tuple[int, ...] = (32, 64, 100, 200, 400, 512)
+    """Characters of a text, with spaces kept and without."""
+    ascii_lengths: tuple[int, ...] = (480,)
+    """Characters of a text where every printable character is permuted."""
+    settings: tuple[Setting, ...] = ("spaced", "unspaced", "ascii")
+    texts: Count = 100
+    """Texts a length."""
+    peers: tuple[str, ...] = PEERS
+    """Which others to measure."""
+    peer_texts: Count = 30
+    """Texts a length for the others: the first ones of ours. subbreaker takes seconds for each."""
+    annealer_swaps: Count = 10_000
+    """Swaps that each of the plain annealer's 50 restarts may try."""
+    batch: CountOrNone = 0
+    """Measure also this many texts of 200 symbols at once; the bar is 1,000 in 60 seconds on two cores."""
+    fresh: CountOrNone = 0
+    """Measure also this many commands, each in a fresh process with empty caches; the bar is 5 seconds."""
+    seed: int = 0
+
+
+def run(options: Options, recorder: Recorder) -> None:
+    """Every solver on every text."""
+    peers = open_peers(options.peers, options.annealer_swaps, recorder.log)
+    solver, model_hash = _open_solver(options.model)
+    text = "\n".join(document.text for document in read_documents(options.data_text))
+    recorder.measured_on(model_hash=model_hash, data_hash=hash_bytes(text.encode()))
+    for setting in options.settings:
+        documents = plain_documents(options.data_text, setting)
+        sample = partial(draw_samples, documents, setting, seed=options.seed)
+        for length in options.ascii_lengths if setting == "ascii" else options.lengths:
+            texts = _Texts(setting, length, sample(length=length, n=options.texts))
+            _measure_ours(recorder, solver, texts)
+            for name, solve in peers.items() if setting != "ascii" else ():  # none of them can read that
+                few = _Texts(setting, length, texts.samples[: options.peer_texts])
+                _write(recorder, name, few, *_timed(recorder, name, few, solve))
+        if setting == "spaced" and options.batch:
+            _measure_batch(recorder, solver, sample(length=200, n=options.batch))
+        if setting == "spaced" and options.fresh:
+            _measure_fresh(recorder, sample(length=100, n=options.fresh))
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Texts of one setting and length."""
+
+    setting: Setting
+    length: int
+    samples: Sequence[Sample]
+
+
+def _open_solver(model: str) -> tuple[Solver, str]:
+    """Our solver, and a hash of all that it knows."""
+    used = [place for place in (TABLES, WEIGHTS / "reader", find_model(model)) if place.exists()]
+    if model == BUNDLED:
+        return Solver(), hash_files(used)
+    from lexinvariant.api import load
+
+    return Solver(load(model)), hash_files(used)
+
+
+def _read(solver: Solver, texts: Sequence[str], setting: Setting) -> list[Decipherment]:
+    return solver.read(
+        texts, alphabet="ascii" if setting == "ascii" else "letters", unspaced=setting == "unspaced"
+    )
+
+
+def _timed(
+    recorder: Recorder, name: str, texts: _Texts, solve: Callable[[str, Setting], Answer]
+) -> tuple[list[Answer], list[float]]:
+    """Texts one at a time: what a solver makes of each, and in how many seconds."""
+    answers, seconds = [], []
+    with recorder.progress(f"{texts.setting} {texts.length}, {name}", len(texts.samples)) as advance:
+        for sample in texts.samples:
+            started = time.perf_counter()
+            answers.append(solve(sample.cipher, texts.setting))
+            seconds.append(time.perf_counter() - started)
+            advance(1)
+    return answers, seconds
+
+
+def _measure_ours(recorder: Recorder, solver: Solver, texts: _Texts) -> None:
+    def solve(cipher: str, setting: Setting) -> Decipherment:
+        return _read(solver, [cipher], setting)[0]
+
+    solve(texts.samples[0].cipher, texts.setting)  # loads and compiles: what is timed is a warm solver
+    readings, seconds = _timed(recorder, OURS, texts, solve)
+    _write(recorder, OURS, texts, [reading.plaintext for reading in readings], seconds)
+    sure, right, weight = [], [], []
+    for sample, reading in zip(texts.samples, readings, strict=True):
+        truth = dict(zip(sample.cipher, sample.plain, strict=True))
+        for symbol, p in reading.confidence.items():
+            sure.append(p)
+            right.append(reading.key[symbol] == truth[symbol])
+            weight.append(sample.cipher.count(symbol))
+    recorder.write(reliability(texts.setting, texts.length, sure, right, weight))
+
+
+def reliability(
+    setting: Setting, length: int, sure: Sequence[float], right: Sequence[bool], weight: Sequence[int]
+) -> Reliability:
+    """By bin of confidence: how many symbols of a key and of a text, their summed confidence, how many are right."""
+    bin_N = np.clip(np.searchsorted(EDGES, sure, side="right") - 1, 0, len(EDGES) - 2)
+    sure_N, right_N, weight_N = np.array(sure), np.array(right, float), np.array(weight, float)
+
+    def per_bin(value_N: Floats) -> list[float]:
+        return np.bincount(bin_N, value_N, minlength=len(EDGES) - 1).tolist()
+
+    return Reliability(
+        setting=setting,
+        length=length,
+        edges=list(EDGES),
+        symbols=per_bin(np.ones(len(sure_N))),
+        symbols_right=per_bin(right_N),
+        sure=per_bin(sure_N),
+        occurrences=per_bin(weight_N),
+        occurrences_right=per_bin(right_N * weight_N),
+    )
+
+
+def _measure_batch(recorder: Recorder, solver: Solver, samples: Sequence[Sample]) -> None:
+    started = time.perf_counter()
+    readings = _read(solver, [sample.cipher for sample in samples], "spaced")
+    seconds = time.perf_counter() - started
+    error_N = [error_rate(s.plain, r.plaintext, "spaced") for s, r in zip(samples, readings, strict=True)]
+    row = recorder.write(
+        Batch(n=len(samples), length=200, wall_seconds=seconds, error=float(np.mean(error_N)))
+    )
+    recorder.log(f"{row.n} texts of 200 at once: {seconds:.1f} s, symbol error rate {row.error:.2%}")
+
+
+def _measure_fresh(recorder: Recorder, samples: Sequence[Sample]) -> None:
+    seconds = []
+    for sample in samples:
+        command = [sys.executable, "-m", "lexinvariant", "decipher", sample.cipher]
+        with TemporaryDirectory() as empty:
+            caches = {"XDG_CACHE_HOME": empty, "JAX_COMPILATION_CACHE_DIR": empty}
+            started = time.perf_counter()
+            subprocess.run(command, env=os.environ | caches, check=True, stdout=subprocess.DEVNULL)
+            seconds.append(time.perf_counter() - started)
+    row = recorder.write(Fresh(n=len(samples), length=100, median_seconds=float(np.median(seconds))))
+    recorder.log(f"a first command in a fresh process: {row.median_seconds:.1f} s ({row.n} texts of 100)")
+
+
+def error_rate(plain: str, read: str, setting: Setting) -> float:
+    """Share of the enciphered symbols that are read wrongly; spaces count only where they were enciphered."""
+    pairs = _enciphered(plain, read, setting)
+    return sum(a != b for a, b in pairs) / max(1, len(pairs))
+
+
+def key_accuracy(plain: str, read: str, setting: Setting) -> float:
+    """Share of the plaintext's different symbols that are read rightly wherever they stand."""
+    pairs = set(_enciphered(plain, read, setting))
+    every = {a for a, _ in pairs}
+    return len(every - {a for a, b in pairs if a != b}) / max(1, len(every))
+
+
+def _enciphered(plain: str, read: str, setting: Setting) -> list[tuple[str, str]]:
+    return [(a, b) for a, b in zip(plain, read, strict=True) if a != " " or setting == "ascii"]
+
+
+def interval(value_N: Sequence[float], seed: int = 0) -> tuple[float, float]:
+    """95% confidence interval of the mean: bootstrap over texts."""
+    every_N = np.asarray(value_N, np.float64)
+    rng = np.random.default_rng(seed)
+    mean_M = every_N[rng.integers(0, len(every_N), (_RESAMPLES, len(every_N)))].mean(axis=1)
+    low, high = np.quantile(mean_M, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _write(
+    recorder: Recorder, name: str, texts: _Texts, plain: Sequence[str], seconds: Sequence[float]
+) -> None:
+    pairs = list(zip([sample.plain for sample in texts.samples], plain, strict=True))
+    error_N = [error_rate(*pair, texts.setting) for pair in pairs]
+    key_N = [key_accuracy(*pair, texts.setting) for pair in pairs]
+    row = recorder.write(
+        SolverErrors(
+            solver=name,
+            solver_version=None if name in (OURS, ANNEALER) else version(name),
+            setting=texts.setting,
+            length=texts.length,
+            errors=error_N,
+            error_interval=interval(error_N),
+            key_accuracy=float(np.mean(key_N)),
+            key_interval=interval(key_N),
+            median_seconds=float(np.median(seconds)),
+        )
+    )
+    recorder.log(
+        f"{row.setting:<8} {row.length:>4}  {name:<13} symbol error rate {row.error:7.2%}, key accuracy "
+        f"{row.key_accuracy:.3f}, {row.median_seconds:.2f} s a text ({row.n} texts)"
+    )

@@ -1,0 +1,87 @@
+"""Solvers of ciphers side by side: the measures against oracles, and what is written and shown."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexinvariant.errors import UserError
+from lexinvariant.experiments.decipher import Options, error_rate, interval, key_accuracy, reliability
+from lexinvariant.experiments.registry import find_experiment, read_all_rows
+from lexinvariant.report.draw import save
+from lexinvariant.results.decipher import Batch, Fresh, Reliability, SolverErrors
+from lexinvariant.results.rows import Row, Rows
+
+TEXT = (
+    "When the old keeper of the lighthouse heard the storm coming over the water he climbed the stairs with his lamp "
+    "and his book and sat down to wait for the ships that would need him before the morning but none of them came "
+    "and so he read about the quiet king and the lazy fox until the wind was still and the sun stood over the sea "
+)
+
+
+def run(options: Options, **rest: Any) -> list[Row]:
+    return find_experiment("decipher").run(options, **rest)
+
+
+def test_measures_count_what_they_say() -> None:
+    assert error_rate("a bad", "a bed", "spaced") == 1 / 4
+    assert error_rate("a bad", "a bed", "ascii") == 1 / 5
+    assert key_accuracy("abca", "xbcx", "unspaced") == 2 / 3
+    assert error_rate("abc", "abc", "unspaced") == 0
+    low, high = interval([0.0, 1.0] * 50)
+    assert low < 0.42 < 0.58 < high
+    assert interval([0.3] * 9) == pytest.approx((0.3, 0.3))
+
+
+def test_reliability_counts_by_bin() -> None:
+    row = reliability("spaced", 100, [0.05, 0.93, 0.94, 1.0], [False, True, False, True], [1, 2, 3, 4])
+    assert row.symbols == [1, 0, 0, 0, 0, 2, 0, 1]
+    assert row.symbols_right == [0, 0, 0, 0, 0, 1, 0, 1]
+    assert row.occurrences_right == [0, 0, 0, 0, 0, 2, 0, 4]
+    assert row.sure[5] == pytest.approx(1.87)
+
+
+def test_every_solver_reads_the_same_texts_and_the_section_is_drawn_from_it(tmp_path: Path) -> None:
+    source = tmp_path / "test.txt"
+    source.write_text(TEXT * 3)
+    said: list[str] = []
+    options = Options(
+        data_text=str(source),
+        out=tmp_path,
+        lengths=(220,),
+        settings=("spaced",),
+        texts=2,
+        peers=("annealer",),
+        peer_texts=1,
+        batch=2,
+        fresh=1,
+        annealer_swaps=500,
+    )
+    rows = run(options, command="the command", log=said.append)
+    assert list(read_all_rows(tmp_path)) == rows
+    ours, sure, plain, batch, fresh = rows
+    assert (
+        isinstance(ours, SolverErrors) and isinstance(sure, Reliability) and isinstance(plain, SolverErrors)
+    )
+    assert isinstance(batch, Batch) and isinstance(fresh, Fresh)
+    assert (ours.solver, ours.n, plain.solver, plain.n) == ("lexinvariant", 2, "annealer", 1)
+    assert ours.error < 0.02
+    assert ours.origin.command == "the command"
+    assert ours.origin.data_hash
+    assert ours.origin.model_hash
+    assert sum(sure.symbols) > 2 * 15
+    assert batch.n == 2
+    assert 0.2 < fresh.median_seconds < 60
+    assert any("annealer" in line for line in said)
+
+    part = find_experiment("decipher").section(Rows(rows))
+    assert part is not None
+    assert any("220" in cell for row in part.tables[0].rows for cell in row)
+    assert "2 texts of 200 symbols" in " ".join(part.paragraphs)
+    saved = [save(figure, tmp_path / "figures") for figure in part.figures]
+    assert [s.png.name for s in saved] == ["decipher-errors.png", "decipher-reliability.png"]
+
+
+def test_an_unknown_peer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no solver called 'nobody'"):
+        run(Options(data_text="stdlib:prose", out=tmp_path, peers=("nobody",)))
