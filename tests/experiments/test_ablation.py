@@ -2,17 +2,24 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from lexinvariant.experiments.rows import read_rows
 
 from lexinvariant.config import ShardingConfig
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.ablation import RECIPE, VARIANTS, Options, run
+from lexinvariant.experiments.ablation import RECIPE, VARIANTS, Options
+from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.presets import PRESETS, preset
-from lexinvariant.report import ablation as report
+from lexinvariant.report.draw import save
+from lexinvariant.results.ablation import TrainedVariant
+from lexinvariant.results.rows import Rows
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
+
+
+def run(options: Options, **rest: Any) -> list[TrainedVariant]:
+    return Rows(find_experiment("ablation").run(options, **rest)).of(TrainedVariant)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -37,26 +44,29 @@ def test_a_variant_is_trained_once_and_compared_on_held_out_text(tmp_path: Path,
     name = "no smeared keys"
     options = Options(preset="tiny", steps=4, variants=(name,), out=tmp_path, sequences=32, batch_size=8)
     (row,) = run(options)
-    assert row["settings"] == {"model.smeared_keys": False}
-    assert row["curve"]["step"] == [1, 2, 3, 4]
-    assert row["held_out_tail_loss"] == pytest.approx(row["curve"]["tail_loss"][-1], abs=0.2)
-    assert row["tasks"] == {}, "twelve symbols of a made-up language cannot write the tasks"
+    assert row.settings == {"model.smeared_keys": False}
+    assert row.curve.step == [1, 2, 3, 4]
+    assert row.held_out.tail_loss == pytest.approx(row.curve.tail_loss[-1], abs=0.2)
+    assert row.origin.draws == 1
+    assert row.tasks == {}, "twelve symbols of a made-up language cannot write the tasks"
 
     weights = tmp_path / "ablation" / "tiny-4" / "no-smeared-keys" / "model" / "model.safetensors"
     before = weights.stat().st_mtime_ns
     (again,) = run(options)
     assert weights.stat().st_mtime_ns == before, "a finished run is not trained again"
-    assert again["held_out_tail_loss"] == row["held_out_tail_loss"]
+    assert again.held_out == row.held_out
 
-    recipe = row | {"name": RECIPE, "settings": {}, "held_out_tail_loss": row["held_out_tail_loss"] - 0.25}
-    section = report.section([*read_rows(tmp_path), recipe])
+    better = replace(row.held_out, tail_loss=row.held_out.tail_loss - 0.25)
+    recipe = replace(row, name=RECIPE, settings={}, held_out=better)
+    section = find_experiment("ablation").section(Rows([*read_all_rows(tmp_path), recipe]))
     assert section is not None
+    assert save(section.figures[0], tmp_path / "figures").png.exists()
     (table,) = section.tables
     differences = [(cells[0], cells[5]) for cells in table.rows]
     assert differences == [(RECIPE, "+0.000"), (name, "+0.250")], (
         "the best first, and the newest of each once"
     )
-    assert "the recipe is lowest" in section.drawings[0].alt
+    assert "the recipe is lowest" in section.figures[0].alt
 
 
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
@@ -64,6 +74,6 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         run(Options(preset="tiny", variants=("no smeared key",), out=tmp_path))
     with pytest.raises(UserError, match="needs data"):
         run(Options(preset="char-tiny", out=tmp_path))
-    with pytest.raises(UserError, match="--steps of at least 2"):
+    with pytest.raises(UserError, match="--steps is 1: give at least 2"):
         run(Options(preset="tiny", steps=1, out=tmp_path))
     assert not list(tmp_path.iterdir())

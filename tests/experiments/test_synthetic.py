@@ -7,18 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lexinvariant.experiments.intervals import wilson
-from lexinvariant.experiments.rows import Row, read_rows
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments import synthetic
+from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.experiments.symbol_tasks import Continue
-from lexinvariant.experiments.synthetic import Options, run, token_counts
+from lexinvariant.experiments.synthetic import Options, token_counts
+from lexinvariant.report.draw import save
+from lexinvariant.results.intervals import wilson
+from lexinvariant.results.rows import Rows
+from lexinvariant.results.synthetic import Result, SweepResult, TaskResult
 from lexinvariant.text import CharVocab, LetterVocab, open_data, prepare
 from tests.tiny_models import save_random_model
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 CONTEXT = 48
+
+
+def run(options: Options, **rest: Any) -> list[Result]:
+    return Rows(find_experiment("synthetic").run(options, **rest)).of(Result)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +43,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def measured(places: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Options, list[Row]]:
+def measured(
+    places: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Options, list[Result]]:
     options = Options(
         model=places["ours"],
         baseline=places["standard"],
@@ -52,31 +61,45 @@ def measured(places: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
         sweep_lengths=(3,),
     )
     said: list[str] = []
-    rows = run(options, command="lexinvariant experiment synthetic", say=said.append)
+    rows = run(options, command="lexinvariant experiment synthetic", log=said.append)
     assert any("left out: LookUp(pairs=50) does not fit the context of 48" in line for line in said)
     return options, rows
 
 
-def test_every_model_task_and_way_of_drawing_has_a_row(measured: tuple[Options, list[Row]]) -> None:
+def test_every_model_task_and_way_of_drawing_has_a_row(measured: tuple[Options, list[Result]]) -> None:
     options, rows = measured
-    assert read_rows(options.out / "synthetic.jsonl") == rows
-    tasks = {(r["task"], r["drawn"], r["lexinvariant"]) for r in rows if r["kind"] == "task"}
+    assert list(read_all_rows(options.out)) == rows
+    tasks = {(row.task, row.drawn, row.model.role) for row in rows if isinstance(row, TaskResult)}
     assert len(tasks) == 8
-    assert {tuple(r["setting"].values()) for r in rows if r["kind"] == "sweep"} == {(2,), (1, 3, 2)}
+    sizes = {str(row.setting) for row in rows if isinstance(row, SweepResult)}
+    assert sizes == {"pairs 2", "demonstrations 1, length 3, answer 2"}
     for row in rows:
-        assert row["low"] <= row["accuracy"] <= row["high"]
-        assert len(row["by_position"]) == row["setting"].get("answer", 1)
-        assert row["accuracy"] == pytest.approx(np.mean(row["by_position"]))
-        assert row["model_hash"] and row["data_hash"]
-        assert row["records_share"] == 0.25
-        assert row["shown"][0]["prompt"].endswith("->")
-    assert {r["symbols"] for r in rows if r["drawn"] == "frequency"} == {4}
-    assert {r["symbols"] for r in rows if r["drawn"] == "even"} == {92}
-    assert {r["name_hash"] for r in rows if r["lexinvariant"]} == {rows[0]["model_hash"]}
+        assert row.accuracy.low <= row.accuracy.value <= row.accuracy.high
+        assert len(row.by_position) == (row.setting.answer or 1)
+        assert row.accuracy.value == pytest.approx(np.mean(row.by_position))
+        assert row.origin.model_hash and row.origin.data_hash
+        assert row.model.records_share == 0.25
+        assert row.shown[0].prompt.endswith("->")
+    assert {row.symbols for row in rows if row.drawn == "frequency"} == {4}
+    assert {row.symbols for row in rows if row.drawn == "even"} == {92}
+    ours = {row.model.hash for row in rows if row.model.role == "lexinvariant"}
+    assert ours == {rows[0].origin.model_hash}
+
+
+def test_the_section_is_drawn_from_what_was_written(
+    measured: tuple[Options, list[Result]], tmp_path: Path
+) -> None:
+    made = find_experiment("synthetic").section(read_all_rows(measured[0].out))
+    assert made is not None
+    assert [figure.name for figure in made.figures] == ["synthetic-accuracy", "synthetic-sweep-data-char128"]
+    for figure in made.figures:
+        assert save(figure, tmp_path).png.exists()
+    assert [table.rows[0][0] for table in made.tables[:2]] == ["ours: data, char128"] * 2
+    assert [finding.measure.split()[0] for finding in made.findings][:2] == ["LookUp", "Permutation"]
 
 
 def test_batch_size_changes_nothing(
-    measured: tuple[Options, list[Row]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    measured: tuple[Options, list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options, rows = measured
     monkeypatch.setattr(Options, "tasks", lambda self: (synthetic.Permutation(),))
@@ -84,10 +107,9 @@ def test_batch_size_changes_nothing(
     [before] = [
         row
         for row in rows
-        if (row["kind"], row["drawn"], row["lexinvariant"], row["task"])
-        == ("task", "even", True, "Permutation")
+        if (row.kind, row.drawn, row.model.role, row.task) == ("task", "even", "lexinvariant", "Permutation")
     ]
-    assert (again["shown"], again["by_position"]) == (before["shown"], before["by_position"])
+    assert (again.shown, again.by_position) == (before.shown, before.by_position)
 
 
 def test_a_model_that_solves_the_tasks_is_given_full_marks(
@@ -97,12 +119,12 @@ def test_a_model_that_solves_the_tasks_is_given_full_marks(
         """Right where there is one pair only."""
         return prompt_ST[:, [3, 4]][:, :n]
 
-    solver: Callable[..., Continue] = lambda evaluated, options, say: last_value  # noqa: E731
+    solver: Callable[..., Continue] = lambda evaluated, options, recorder: last_value  # noqa: E731
     monkeypatch.setattr(synthetic, "greedy_model", solver)
     monkeypatch.setattr(Options, "tasks", lambda self: (synthetic.LookUp(1),))
     [row] = run(Options(model=places["ours"], out=tmp_path, examples=20))
-    assert (row["accuracy"], row["with_separators"], row["whole"], row["high"]) == (1.0, 1.0, 1.0, 1.0)
-    assert row["low"] == pytest.approx(wilson(1.0, 20)[0])
+    assert (row.accuracy.value, row.with_separators, row.whole, row.accuracy.high) == (1.0, 1.0, 1.0, 1.0)
+    assert row.accuracy.low == pytest.approx(wilson(1.0, 20)[0])
 
 
 def test_tokens_are_counted_in_the_train_split(places: dict[str, str]) -> None:
@@ -123,7 +145,7 @@ def test_tokens_are_counted_in_the_train_split(places: dict[str, str]) -> None:
         ({"demonstrations": 4}, r"Permutation takes 55 tokens .* smaller --demonstrations or --length"),
         ({"pairs": 0}, "nothing to look up"),
         ({"answer": 4}, "--answer from 1 to"),
-        ({"examples": 0}, "give each at least 1"),
+        ({"examples": 0}, "--examples is 0: give at least 1"),
         ({"data": "markov12"}, "prepared with the vocabulary letters12"),
         ({"baseline": "ours"}, "is lexinvariant itself"),
     ],
@@ -145,12 +167,3 @@ def test_models_that_do_not_fit_are_refused(places: dict[str, str], tmp_path: Pa
     other = save_random_model(tmp_path / "other", CharVocab(), "learned", "full", context=32)
     with pytest.raises(UserError, match="differ in vocabulary or context"):
         run(Options(model=places["ours"], baseline=other, out=tmp_path))
-
-
-@pytest.mark.parametrize(("share", "n"), [(0.0, 10), (1.0, 10), (0.5, 400), (0.918, 1000)])
-def test_wilson_agrees_with_scipy(share: float, n: int) -> None:
-    from scipy.stats import binomtest
-
-    expected = binomtest(round(share * n), n).proportion_ci(method="wilson")
-    assert wilson(share, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
-    assert wilson(share, 0) == (0.0, 1.0)

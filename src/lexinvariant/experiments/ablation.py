@@ -1,31 +1,32 @@
 """What each part of a recipe is worth: short runs of a preset, each with one thing changed.
 
-Every variant reads as many tokens as the recipe itself, so batch and steps trade against each other. Rows by kind:
-`variant`, one a run. Runs are kept beside the rows, and the same command goes on where it was stopped.
+Every variant reads as many tokens as the recipe itself, so batch and steps trade against each other. Runs are kept
+beside the rows, and the same command goes on where it was stopped.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
+from typing import Annotated, Any, ClassVar, Literal
 
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError, nearest
 from lexinvariant.experiments import synthetic
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, open_model
-from lexinvariant.experiments.rows import Provenance, Row, RowWriter
+from lexinvariant.experiments.options import AtLeast, Count, CountOrNone
+from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.symbol_tasks import alphabet_of
 from lexinvariant.experiments.training import curve_of
 from lexinvariant.presets import preset
+from lexinvariant.results.ablation import HeldOutMetrics, TrainedVariant
+from lexinvariant.results.synthetic import TaskResult
 from lexinvariant.text import open_data
 from lexinvariant.training.evaluate import evaluate
 from lexinvariant.training.loop import train
 
-Say = Callable[[str], None]
 Settings = Mapping[str, Any]
 RECIPE = "the recipe"
 
@@ -131,38 +132,38 @@ class Options:
     """A folder written by `lexinvariant data prepare`; presets with data of their own need none."""
     preset: str = "char-small"
     """The recipe."""
-    steps: int = 2000
+    steps: Annotated[int, AtLeast(2)] = 2000
     """Steps of every run; the schedules shrink with them."""
     variants: tuple[str, ...] = ()
     """Names of those to run. Default: all."""
     out: Path = Path("runs/report")
     """Folder for the rows (ablation.jsonl) and the runs (ablation/PRESET-STEPS/NAME)."""
-    sequences: int = 1000
+    sequences: Count = 1000
     """Held-out contexts that the trained models are compared on."""
-    examples: int = 500
+    examples: CountOrNone = 500
     """Examples of LookUp and of Permutation; 0 leaves them out."""
-    batch_size: int = 64
+    batch_size: Count = 64
     """Sequences at a time in comparing. Results do not depend on it."""
     seed: int = 0
+    draws: ClassVar[int] = 1
+    """Lexicons that a sequence is scored under."""
 
 
-def run(options: Options, command: str = "", say: Say = lambda line: None) -> list[Row]:
-    """Train what is not trained yet and append a row a variant to ablation.jsonl."""
-    if options.steps < 2 or options.sequences < 1 or options.examples < 0:
-        raise UserError("Give --steps of at least 2, --sequences of at least 1 and --examples of at least 0.")
+def run(options: Options, recorder: Recorder) -> None:
+    """Train what is not trained yet; a row a variant."""
     names = options.variants or tuple(VARIANTS)
     for name in names:
         if name not in VARIANTS:
             raise UserError(f"There is no variant {name!r}: did you mean {nearest(name, VARIANTS)!r}?")
     recipe = _recipe(options)
-    data = open_data(recipe.data.path)
-    provenance = Provenance("ablation", options.seed, command, data_hash=data.fingerprint, draws=1)
-    rows = []
-    with RowWriter(options.out / "ablation.jsonl", provenance) as writer:
-        for number, name in enumerate(names, start=1):
-            say(f"[{number}/{len(names)}] {name}: {VARIANTS[name].question}")
-            rows.append(writer.write("variant", **_measure(options, recipe, name, say)))
-    return rows
+    recorder.measured_on(data_hash=open_data(recipe.data.path).fingerprint)
+    for number, name in enumerate(names, start=1):
+        recorder.log(f"[{number}/{len(names)}] {name}: {VARIANTS[name].question}")
+        row = recorder.write(_measure(options, recipe, name, recorder))
+        recorder.log(
+            f"    {row.held_out.tail_loss:.3f} nats at the end of the context (perplexity "
+            f"{math.exp(row.held_out.tail_loss):.2f})"
+        )
 
 
 def _recipe(options: Options) -> TrainConfig:
@@ -186,7 +187,7 @@ def _recipe(options: Options) -> TrainConfig:
     )
 
 
-def _measure(options: Options, recipe: TrainConfig, name: str, say: Say) -> dict[str, Any]:
+def _measure(options: Options, recipe: TrainConfig, name: str, recorder: Recorder) -> TrainedVariant:
     settings = VARIANTS[name].settings(recipe)
     config = recipe.changed(settings)
     runs = options.out / "ablation" / f"{options.preset}-{options.steps}"
@@ -205,37 +206,30 @@ def _measure(options: Options, recipe: TrainConfig, name: str, say: Say) -> dict
         seed=options.seed,
         dtype=config.dtype,
     )
-    tasks = _tasks(options, evaluated, config.dtype)
-    say(
-        f"    {held_out.metrics['tail_loss']:.3f} nats at the end of the context (perplexity "
-        f"{np.exp(held_out.metrics['tail_loss']):.2f})"
+    return TrainedVariant(
+        preset=options.preset,
+        steps=options.steps,
+        name=name,
+        question=VARIANTS[name].question,
+        settings=dict(settings),
+        sequences=options.sequences,
+        held_out=HeldOutMetrics(**held_out.metrics),
+        tasks=_tasks(options, evaluated, config.dtype, recorder),
+        examples=options.examples,
+        curve=curve_of(folder),
     )
-    return {
-        "group": f"{options.preset}, {options.steps:,} steps",
-        "name": name,
-        "question": VARIANTS[name].question,
-        "settings": dict(settings),
-        "sequences": options.sequences,
-        **{f"held_out_{key}": value for key, value in held_out.metrics.items()},
-        "tasks": tasks,
-        "examples": options.examples,
-        "curve": {key: value for key, value in curve_of(folder).items() if key != "name"},
-    }
 
 
 def _tasks(
-    options: Options, evaluated: EvaluatedModel, dtype: Literal["float32", "bfloat16"]
+    options: Options, evaluated: EvaluatedModel, dtype: Literal["float32", "bfloat16"], recorder: Recorder
 ) -> dict[str, float]:
     """Accuracy in the paper's two tasks, where the vocabulary can write them."""
     if not options.examples or not evaluated.knows_characters:
         return {}
-    settings = synthetic.Options(
-        examples=options.examples, batch_size=options.batch_size, seed=options.seed, dtype=dtype
-    )
+    settings = synthetic.Options(batch_size=options.batch_size, seed=options.seed, dtype=dtype)
     alphabet = alphabet_of(evaluated.model.vocab)
-    return {
-        task.name: synthetic.measure(
-            settings, evaluated, task, "even", alphabet, options.examples, lambda line: None
-        )["accuracy"]
+    results = [
+        synthetic.measure(TaskResult, settings, evaluated, task, alphabet, options.examples, recorder)
         for task in settings.tasks()
-    }
+    ]
+    return {result.task: result.accuracy.value for result in results}

@@ -9,6 +9,7 @@ import numpy as np
 from lexinvariant.api import Model, load
 from lexinvariant.errors import UserError
 from lexinvariant.model.weights import find_model, read_description
+from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.rows import hash_files
 from lexinvariant.text import CharVocab, open_data
 from lexinvariant.training.evaluate import full_pieces
@@ -29,6 +30,19 @@ class EvaluatedModel:
     @property
     def knows_characters(self) -> bool:
         return isinstance(self.model.vocab, CharVocab)
+
+    @property
+    def measured(self) -> MeasuredModel:
+        """What rows tell of it."""
+        return MeasuredModel(
+            self.name,
+            self.hash,
+            "lexinvariant" if self.model.config.lexicon.is_lexinvariant else "standard",
+            self.model.vocab.name,
+            self.model.config.vocab_size,
+            self.knows_characters,
+            self.records_share,
+        )
 
 
 @dataclass(frozen=True)

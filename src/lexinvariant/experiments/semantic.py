@@ -4,26 +4,22 @@ The paper shows one prompt: a story in plain words, then "what one here is a dri
 one here that drink is", which its model continues by "- coffee". Here hundreds of such questions are made from simple
 texts, each model says how likely each of the four words is as the next one, and the likeliest counts as its answer;
 with four options a guess is right once in four. A tie for the best counts as one part of its size.
-
-Rows: `accuracy` (one a model), `question` (one a model and question) and `example` (the paper's own prompt, where its
-source is given, and one of the same kind).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.evaluated_model import CommonOptions, EvaluatedModel, open_one_or_pair
-from lexinvariant.experiments.intervals import wilson
-from lexinvariant.experiments.news import News
-from lexinvariant.experiments.rows import Provenance, Row, RowWriter, hash_bytes, hash_files
+from lexinvariant.experiments.evaluated_model import EvaluatedModel, open_one_or_pair
+from lexinvariant.experiments.options import CommonOptions, Count, CountOrNone
+from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.semantic_passages import LIKE_THE_PAPERS, PASSAGES
 from lexinvariant.experiments.semantic_prompts import (
     CATEGORIES,
@@ -42,9 +38,12 @@ from lexinvariant.experiments.semantic_prompts import (
 from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.greedy import greedy_tokens
 from lexinvariant.model.scoring import mixture
+from lexinvariant.results.intervals import Share
+from lexinvariant.results.measured_model import MeasuredModel
+from lexinvariant.results.rows import hash_bytes, hash_files
+from lexinvariant.results.semantic import TIMES, Accuracy, Answer, ExampleAnswered, QuestionAnswered
 from lexinvariant.text import Vocab, read_documents
 
-Say = Callable[[str], None]
 EXAMPLE_CATEGORY, EXAMPLE_OPTIONS, EXAMPLE_RIGHT = "drink", ("restaurants", "music", "coffee", "father"), 2
 SHORTEST_PASSAGE = 32  # tokens; less than this says nothing about its words
 NEW_SYMBOL = "[new]"
@@ -64,11 +63,11 @@ class Options(CommonOptions):
     data_text: str | None = None
     """Simple texts to make passages from: a file, folder or other source as `lexinvariant data prepare` reads them.
     Without it, a few passages that come with the package."""
-    prompts: int = 200
+    prompts: Count = 200
     """Questions; the paper shows one. There may be fewer where the text is short."""
-    draws: int = 1
+    draws: Count = 1
     """Lexicons that a lexinvariant model's probabilities are averaged over."""
-    continuation: int = 0
+    continuation: CountOrNone = 0
     """Tokens that the model writes freely after the question; 0: 5 of a tokenizer, or 16 characters."""
     lead: str = " "
     """What stands between the question and an option when its likelihood is taken."""
@@ -76,66 +75,50 @@ class Options(CommonOptions):
     """The paper's LaTeX source: its own example is taken from it and asked as well."""
 
 
-def run(options: Options, command: str = "", say: Say = lambda line: None) -> list[Row]:
-    """Ask the questions and append the rows to semantic.jsonl in the output folder."""
-    if options.prompts < 1 or options.draws < 1 or options.continuation < 0:
-        raise UserError(
-            f"--prompts is {options.prompts}, --draws {options.draws} and --continuation {options.continuation}: give "
-            "prompts and draws at least 1, and continuation at least 0."
-        )
+def run(options: Options, recorder: Recorder) -> None:
+    """Of each model a row about all questions, one a question, and one an example."""
     models = open_one_or_pair(options.model, options.baseline)
     asked, data_hash = ask(options, models[0])
     examples = _examples(options, models[0])
-    say(
+    recorder.log(
         f"{len(asked.questions)} questions; {asked.skipped} of {asked.passages} passages have words of fewer than "
         f"{OPTIONS} categories and were skipped"
     )
-    provenance = Provenance(
-        experiment="semantic",
-        seed=options.seed,
-        command=command,
-        model_hash=models[0].hash,
-        data_hash=data_hash,
-        draws=options.draws,
-    )
-    rows: list[Row] = []
-    with RowWriter(options.out / "semantic.jsonl", provenance) as writer:
-        for evaluated in models:
-            who = _who(evaluated, options)
-            together = asked.questions + [example.question for example in examples if example.fits]
-            logp_QO, n_QO = option_scores(evaluated, together, options, say)
-            written = _continuations(evaluated, together, options, say)
-            told = [_told(*answer) for answer in zip(together, logp_QO, n_QO, written, strict=True)]
-            n = len(asked.questions)
-            values = summary(asked.questions, logp_QO[:n], n_QO[:n], written[:n])
-            values |= {"passages": asked.passages, "skipped": asked.skipped}
-            rows.append(writer.write("accuracy", **who, **values))
-            low, high = values["interval"]["mean"]
-            say(
-                f"{evaluated.name}: {values['accuracy']['mean']:.1%} right ({low:.1%} to {high:.1%}; chance 25%)"
-            )
-            rows += [writer.write("question", **who, **answer) for answer in told[:n]]
-            of_examples = iter(told[n:])
-            for example in examples:
-                about = {"example": example.name, "prompt_tokens": example.n_tokens, "fits": example.fits}
-                rows.append(
-                    writer.write("example", **who, **about, **(next(of_examples) if example.fits else {}))
-                )
-    return rows
-
-
-def _who(evaluated: EvaluatedModel, options: Options) -> dict[str, Any]:
+    recorder.measured_on(model_hash=models[0].hash, data_hash=data_hash)
     text = Path(options.data_text).name if options.data_text else "built-in passages"
-    return {
-        "group": f"{text}, {evaluated.model.vocab.name}",
-        "name": evaluated.name,
-        "name_hash": evaluated.hash,
-        "lexinvariant": evaluated.model.config.lexicon.is_lexinvariant,
-        "vocab": evaluated.model.vocab.name,
-        "vocab_size": evaluated.model.config.vocab_size,
-        "characters": evaluated.knows_characters,
-        "text": text,
-    }
+    together = asked.questions + [example.question for example in examples if example.fits]
+    for evaluated in models:
+        model = evaluated.measured
+        logp_QO, n_QO = option_scores(evaluated, together, options, recorder)
+        written = _continuations(evaluated, together, options, recorder)
+        answers = [
+            Answer(
+                passage=question.passage_number,
+                category=question.category,
+                options=list(question.options),
+                right=question.right,
+                counts=list(question.counts),
+                logp=logp_O.tolist(),
+                tokens=n_O.tolist(),
+                written=continuation,
+            )
+            for question, logp_O, n_O, continuation in zip(together, logp_QO, n_QO, written, strict=True)
+        ]
+        of_questions, of_examples = answers[: len(asked.questions)], iter(answers[len(asked.questions) :])
+        row = recorder.write(summary(model, text, asked, of_questions))
+        recorder.log(f"{model.name}: {row.by_mean_token} right; chance is 25%")
+        for answer in of_questions:
+            recorder.write(QuestionAnswered(model=model, text=text, answer=answer))
+        for example in examples:
+            recorder.write(
+                ExampleAnswered(
+                    model=model,
+                    text=text,
+                    example=example.name,
+                    prompt_tokens=example.n_tokens,
+                    answer=next(of_examples) if example.fits else None,
+                )
+            )
 
 
 def _n_continued(evaluated: EvaluatedModel, options: Options) -> int:
@@ -192,38 +175,37 @@ def ask(options: Options, evaluated: EvaluatedModel) -> tuple[QuestionSet, str]:
 
 
 def option_scores(
-    evaluated: EvaluatedModel, questions: Sequence[Question], options: Options, say: Say = lambda line: None
+    evaluated: EvaluatedModel, questions: Sequence[Question], options: Options, recorder: Recorder
 ) -> tuple[np.ndarray, np.ndarray]:
     """(logp_QO, n_QO): the log-probability of each option after its question, in nats, and its tokens."""
     model = evaluated.model
-    prompts = [encode(model.vocab, question.prompt) for question in questions]
     texts, n_QO = [], np.zeros((len(questions), OPTIONS), np.int64)
-    for q, (question, prompt_T) in enumerate(zip(questions, prompts, strict=True)):
+    for q, question in enumerate(questions):
+        prompt_T = encode(model.vocab, question.prompt)
         for o, option in enumerate(question.options):
             tail = encode(model.vocab, options.lead + option)
             n_QO[q, o] = len(tail)
             texts.append(np.concatenate([prompt_T, tail]))
-    length = max(map(len, texts))
-    tok_ST = np.zeros((len(texts), length), np.int32)
+    tok_ST = np.zeros((len(texts), max(map(len, texts))), np.int32)
     for s, text in enumerate(texts):
         tok_ST[s, : len(text)] = text
     address_S = np.repeat(np.arange(len(questions)), OPTIONS)  # one lexicon for all options of a question
     draws = options.draws if model.config.lexicon.is_lexinvariant else 1
     logp_KST = np.zeros((draws, *tok_ST.shape))
-    news = News(say, f"{evaluated.name}, options read", draws * len(texts))
-    for draw in range(draws):
-        for rows, reading in forward_batches(
-            model.params,
-            model.config,
-            tok_ST,
-            address_S,
-            seed=options.seed,
-            draw=draw,
-            batch_size=options.batch_size,
-            dtype=options.dtype,
-        ):
-            logp_KST[draw, rows] = np.asarray(reading.logp_BT)
-            news(rows.stop - rows.start)
+    with recorder.progress(f"{evaluated.name}, options read", draws * len(texts)) as advance:
+        for draw in range(draws):
+            for rows, output in forward_batches(
+                model.params,
+                model.config,
+                tok_ST,
+                address_S,
+                seed=options.seed,
+                draw=draw,
+                batch_size=options.batch_size,
+                dtype=options.dtype,
+            ):
+                logp_KST[draw, rows] = np.asarray(output.logp_BT)
+                advance(rows.stop - rows.start)
     logp_S = [
         mixture(logp_KST[:, s, : len(text)])[-n:].sum()
         for s, (text, n) in enumerate(zip(texts, n_QO.ravel(), strict=True))
@@ -232,22 +214,23 @@ def option_scores(
 
 
 def _continuations(
-    evaluated: EvaluatedModel, questions: Sequence[Question], options: Options, say: Say
+    evaluated: EvaluatedModel, questions: Sequence[Question], options: Options, recorder: Recorder
 ) -> list[str]:
     """What the model writes after each question; to a lexinvariant model, symbols that it has not read are one."""
     model = evaluated.model
     prompts = [encode(model.vocab, question.prompt) for question in questions]
-    tok_SN = greedy_tokens(
-        model.params,
-        model.config,
-        prompts,
-        _n_continued(evaluated, options),
-        seed=options.seed,
-        draws=options.draws,
-        batch_size=options.batch_size,
-        dtype=options.dtype,
-        advance=News(say, f"{evaluated.name}, questions continued", len(prompts)),
-    )
+    with recorder.progress(f"{evaluated.name}, questions continued", len(prompts)) as advance:
+        tok_SN = greedy_tokens(
+            model.params,
+            model.config,
+            prompts,
+            _n_continued(evaluated, options),
+            seed=options.seed,
+            draws=options.draws,
+            batch_size=options.batch_size,
+            dtype=options.dtype,
+            advance=advance,
+        )
     if not model.config.lexicon.is_lexinvariant:
         return [model.vocab.decode(tok_N) for tok_N in tok_SN]
     return [_readable(model.vocab, prompt, tok_N) for prompt, tok_N in zip(prompts, tok_SN, strict=True)]
@@ -264,67 +247,44 @@ def _readable(vocab: Vocab, prompt_T: np.ndarray, tok_N: np.ndarray) -> str:
     return text + vocab.decode(run_)
 
 
-def summary(
-    questions: Sequence[Question], logp_QO: np.ndarray, n_QO: np.ndarray, written: Sequence[str]
-) -> dict[str, Any]:
+def summary(model: MeasuredModel, text: str, asked: QuestionSet, answers: Sequence[Answer]) -> Accuracy:
     """Accuracies of one model: by the likelihood of the whole option and by that of its mean token."""
-    right_Q = np.array([question.right for question in questions])
-    count_QO = np.array([question.counts for question in questions])
-    score = {"mean": logp_QO / n_QO, "sum": logp_QO}
-    credit_of = {name: credit(score_QO, right_Q) for name, score_QO in score.items()}
-    named = [named_option(text, question.options) for text, question in zip(written, questions, strict=True)]
-    n = len(questions)
-    share = {name: float(credit_Q.mean()) for name, credit_Q in credit_of.items()}
-    free = float(np.mean([name == question.right for name, question in zip(named, questions, strict=True)]))
-    chosen = Counter(score["mean"].argmax(axis=1).tolist())
-    return {
-        "questions": n,
-        "accuracy": share,
-        "interval": {name: wilson(value, n) for name, value in share.items()},
-        "free_right": free,
-        "free_right_interval": wilson(free, n),
-        "free_named": float(np.mean([name is not None for name in named])),
-        "most_frequent": float(credit(count_QO, right_Q).mean()),
-        "by_category": _groups([question.category for question in questions], credit_of["mean"]),
-        "by_count": _groups(
-            [_times(question.counts[question.right]) for question in questions], credit_of["mean"]
-        ),
-        "chosen_by_place": [chosen[place] / n for place in range(OPTIONS)],
-    }
+    n = len(answers)
+    right_Q = np.array([answer.right for answer in answers])
+    credit_Q = credit(np.array([answer.nats_per_token for answer in answers]), right_Q)
+    by_whole_Q = credit(np.array([answer.logp for answer in answers]), right_Q)
+    named = [named_option(answer.written, answer.options) for answer in answers]
+    chosen = Counter(answer.chosen for answer in answers)
+    times = [TIMES[min(answer.counts[answer.right], len(TIMES)) - 1] for answer in answers]
+    return Accuracy(
+        model=model,
+        text=text,
+        by_mean_token=_share(credit_Q),
+        by_whole_option=_share(by_whole_Q),
+        free_right=_share(np.array(named) == right_Q),
+        free_named=float(np.mean([name is not None for name in named])),
+        most_frequent=float(credit(np.array([answer.counts for answer in answers]), right_Q).mean()),
+        by_category=_share_of_each([answer.category for answer in answers], credit_Q),
+        by_times=_share_of_each(times, credit_Q),
+        chosen_by_place=[chosen[place] / n for place in range(OPTIONS)],
+        passages=asked.passages,
+        skipped=asked.skipped,
+    )
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else "twice" if count == 2 else "3 times or more"
+def _share(credit_Q: np.ndarray) -> Share:
+    return Share(float(credit_Q.mean()), len(credit_Q))
 
 
-def _groups(names: list[str], credit_Q: np.ndarray) -> dict[str, dict[str, float]]:
-    out = {}
-    for name in sorted(set(names)):
-        mine = credit_Q[[other == name for other in names]]
-        low, high = wilson(float(mine.mean()), len(mine))
-        out[name] = {"questions": len(mine), "accuracy": float(mine.mean()), "low": low, "high": high}
-    return out
-
-
-def _told(question: Question, logp_O: np.ndarray, n_O: np.ndarray, text: str) -> dict[str, Any]:
-    return {
-        "passage": question.passage_number,
-        "category": question.category,
-        "options": question.options,
-        "right": question.right,
-        "counts": question.counts,
-        "logp": logp_O,
-        "tokens": n_O,
-        "chosen": int((logp_O / n_O).argmax()),
-        "written": text,
-    }
+def _share_of_each(names: Sequence[str], credit_Q: np.ndarray) -> dict[str, Share]:
+    return {name: _share(credit_Q[np.array(names) == name]) for name in sorted(set(names))}
 
 
 @dataclass(frozen=True)
 class Example:
     """The paper's question about one passage."""
 
-    name: str
+    name: Literal["paper", "ours"]
     question: Question
     n_tokens: int
     fits: bool
@@ -332,7 +292,7 @@ class Example:
 
 def _examples(options: Options, evaluated: EvaluatedModel) -> list[Example]:
     """The paper's question about its own passage, where its source is given, and about one of the same kind."""
-    passages = {"ours": LIKE_THE_PAPERS}
+    passages: dict[Literal["paper", "ours"], str] = {"ours": LIKE_THE_PAPERS}
     if options.paper_tex is not None:
         prompt = paper_example(options.paper_tex.read_text()) if options.paper_tex.is_file() else None
         asked = question_text(EXAMPLE_CATEGORY, EXAMPLE_OPTIONS)
@@ -340,7 +300,7 @@ def _examples(options: Options, evaluated: EvaluatedModel) -> list[Example]:
             raise UserError(
                 f"{options.paper_tex} does not hold the paper's semantic example: give the paper's LaTeX source."
             )
-        passages = {"paper": prompt.removesuffix("\n" + asked)} | passages
+        passages = {"paper": prompt.removesuffix("\n" + asked), **passages}
     out = []
     for name, passage in passages.items():
         words = words_of(passage)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -176,7 +176,7 @@ def credit(score_QO: np.ndarray, right_Q: np.ndarray) -> np.ndarray:
     return best_QO[np.arange(len(right_Q)), right_Q] / best_QO.sum(axis=1)
 
 
-def named_option(text: str, options: tuple[str, ...]) -> int | None:
+def named_option(text: str, options: Sequence[str]) -> int | None:
     """Which option a free continuation begins with: its first word, whatever dashes and blanks stand before it."""
     first = re.match(r"[^a-z]*([a-z]+(?:'[a-z]+)?)", text)
     return options.index(first[1]) if first and first[1] in options else None

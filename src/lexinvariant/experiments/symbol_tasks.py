@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from lexinvariant.errors import UserError
+from lexinvariant.results.synthetic import Drawn, TaskName
 from lexinvariant.text import HuggingFaceVocab, Vocab
 
 ARROW, GAP = "->", " "
@@ -37,6 +39,7 @@ class Alphabet:
     arrow: np.ndarray
     line_end: np.ndarray
     gap: np.ndarray
+    drawn: Drawn = "even"
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """N symbols, each drawn on its own."""
@@ -67,17 +70,13 @@ class LookUp:
     """A table of `pairs` lines and one of its keys again, whose value is the answer."""
 
     pairs: int = 3
-    name = "LookUp"
+    name: ClassVar[TaskName] = "LookUp"
     stream = 0  # of its random numbers
 
     @property
     def most_different(self) -> int:
         """How many different symbols one example must be able to draw."""
         return self.pairs
-
-    @property
-    def setting(self) -> dict[str, int]:
-        return {"pairs": self.pairs}
 
     def example(self, alphabet: Alphabet, rng: np.random.Generator) -> tuple[list[np.ndarray], list[int]]:
         key_P, value_P = alphabet.draw_distinct(rng, self.pairs), alphabet.draw(rng, self.pairs)
@@ -97,16 +96,12 @@ class Permutation:
     demonstrations: int = 1
     length: int = 3
     answer: int = 2
-    name = "Permutation"
+    name: ClassVar[TaskName] = "Permutation"
     stream = 1
 
     @property
     def most_different(self) -> int:
         return self.length
-
-    @property
-    def setting(self) -> dict[str, int]:
-        return {"demonstrations": self.demonstrations, "length": self.length, "answer": self.answer}
 
     def example(self, alphabet: Alphabet, rng: np.random.Generator) -> tuple[list[np.ndarray], list[int]]:
         order_N = rng.permutation(self.length)[: self.answer]
@@ -171,7 +166,7 @@ def alphabet_of(vocab: Vocab, frequency_V: np.ndarray | None = None, line_end: s
     is printable text and has, but for leading blanks (" the" is a symbol), none of the separators' characters; tokens
     are placed as ids, and each separator as the ids of its own encoding.
     """
-    separators = [vocab.encode(text).astype(np.int64) for text in (ARROW, line_end, GAP)]
+    arrow, end, gap = separators = [vocab.encode(text).astype(np.int64) for text in (ARROW, line_end, GAP)]
     for text, ids in zip((ARROW, line_end, GAP), separators, strict=True):
         if not len(ids) or vocab.decode(ids).strip(" ") != text.strip(" "):
             raise UserError(
@@ -182,7 +177,8 @@ def alphabet_of(vocab: Vocab, frequency_V: np.ndarray | None = None, line_end: s
     weight_M = np.ones(len(symbol_M)) if frequency_V is None else frequency_V[symbol_M].astype(np.float64)
     if not weight_M.any():
         raise UserError(f"The vocabulary {vocab.name} has no symbols that could be drawn: choose another.")
-    return Alphabet(symbol_M, weight_M / weight_M.sum(), *separators)
+    drawn: Drawn = "even" if frequency_V is None else "frequency"
+    return Alphabet(symbol_M, weight_M / weight_M.sum(), arrow, end, gap, drawn)
 
 
 def _symbols(vocab: Vocab, reserved: set[str]) -> np.ndarray:
@@ -250,9 +246,8 @@ def answer(examples: Examples, continue_: Continue) -> Answers:
 def copied_from_another_line(examples: Examples, answers: Answers, alphabet: Alphabet) -> float:
     """The share of answers that are not right throughout and stand, word for word, after an earlier arrow."""
     n, arrow = answers.written_SN.shape[1], alphabet.arrow
-    first_T = examples.prompt_ST[
-        0
-    ]  # no symbol is part of an arrow, so arrows stand at the same places in all
+    # No symbol is part of an arrow, so arrows stand at the same places in all prompts.
+    first_T = examples.prompt_ST[0]
     places = [
         p + len(arrow)
         for p in range(len(first_T) - len(arrow) - n + 1)

@@ -66,6 +66,9 @@ LOOKS: dict[str, dict[str, Any]] = {
     "target": {"marker": "_", "s": 260, "linewidth": 2},
 }
 
+LARGE = 1e5
+"""From here on numbers are written as powers of ten."""
+
 
 @dataclass(frozen=True)
 class Saved:
@@ -302,15 +305,16 @@ def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis, monospace: float | N
         ends = (-0.5, len(axis.names) - 0.5)
         set_limits(*(ends if which == "x" else reversed(ends)))
         side.set_tick_params(length=0)
-        if monospace is None:
-            axes.grid(visible=False, axis=which)
+        if which == "x" and monospace is None:
+            axes.grid(visible=False, axis="x")
         return
     ticks: Any = axis.ticks
     if ticks is None and axis.scale == "log":
         low, high = sorted(get_limits())
-        ticks = log_ticks(low, high) if high / low < 1e6 else None
+        wide = which == "x" and high > LARGE  # numbers that take much room beside each other
+        ticks = log_ticks(low, high, 6 if wide else 10) if high / low < 1e6 else None
     if ticks is not None:
-        names = list(ticks.values()) if isinstance(ticks, Mapping) else [f"{tick:g}" for tick in ticks]
+        names = list(ticks.values()) if isinstance(ticks, Mapping) else [_number(tick) for tick in ticks]
         limits = get_limits()  # ticks beyond them would move them
         side.set_ticks(list(ticks), names)
         set_limits(*limits)
@@ -318,19 +322,35 @@ def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis, monospace: float | N
     side.set_minor_formatter(NullFormatter())  # small numbers between the decades only crowd a log axis
 
 
+def _number(tick: float) -> str:
+    """A number as a tick; a large one as a power of ten."""
+    if abs(tick) < LARGE:
+        return f"{tick:g}"
+    digits, power = f"{tick:.2e}".split("e")
+    factor = "" if float(digits) == 1 else rf"{float(digits):g} \times "
+    return f"${factor}10^{{{int(power)}}}$"
+
+
 def _legends(canvas: Canvas, figure: Figure) -> None:
-    if figure.legend in ("panels", "right"):
-        for axes in canvas.axes:
-            if axes.get_legend_handles_labels()[1]:
-                place = (
-                    {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if figure.legend == "right" else {}
-                )
-                axes.legend(**place)
-    elif figure.legend == "below":
-        pairs = [pair for axes in canvas.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
-        handles = {name: handle for handle, name in reversed(pairs)}
-        names = list(dict.fromkeys(name for _, name in pairs))
-        shared_legend(canvas, [handles[name] for name in names], names)
+    # Matplotlib puts lines before error bars and bars; the figure's own order counts.
+    marks = [mark for panel in figure.panels for mark in panel.marks]
+    order = [mark.name for mark in marks if not isinstance(mark, HeatMap)]
+    places: dict[str, dict[str, Any]] = {
+        "panels": {},
+        "right": {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)},
+        "under": {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14)},
+    }
+    shared: dict[str, Any] = {}
+    for axes in canvas.axes:
+        handles, names = axes.get_legend_handles_labels()
+        by_name = dict(zip(names, handles, strict=True))
+        names = sorted(by_name, key=order.index)
+        if names and figure.legend in places:
+            axes.legend([by_name[name] for name in names], names, **places[figure.legend])
+        shared = by_name | shared
+    if figure.legend == "below":
+        names = sorted(shared, key=order.index)
+        shared_legend(canvas, [shared[name] for name in names], names)
 
 
 def shared_legend(canvas: Canvas, handles: Sequence[Any], names: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from lexinvariant.results import paper
-from lexinvariant.results.figure import Axis, Figure, Line, Panel, Reference
+from lexinvariant.results.figure import Axis, Figure, Line, Mark, Panel, Reference
 from lexinvariant.results.perplexity import AVERAGINGS, Averaging, Band
 from lexinvariant.results.rows import Row, Rows, group_by
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table
@@ -192,7 +192,7 @@ def _gaps(gaps: list[Gap]) -> Figure:
     ends = "; ".join(f"{row.label} from {row.start():.2f} to {row.end():.2f}" for row in gaps)
     lowest = min(min(row.curves["geometric"].low) for row in gaps)
     y = Axis("(lexinvariant - standard) / standard", limits=(min(0.0, 1.1 * lowest), None))
-    marks = [*(_line(row, row.label) for row in gaps), Reference("twice the standard", at=1.0)]
+    marks: list[Mark] = [*(_line(row, row.label) for row in gaps), Reference("twice the standard", at=1.0)]
     return Figure(
         "convergence-gap",
         f"The perplexity gap as a multiple of the standard model's perplexity, by context length: {ends}.",
@@ -221,8 +221,8 @@ def _table(curves: list[Curve]) -> Table:
         "(geometric mean). The paper: 150M parameters, characters, the Pile, 100 sequences; other corpora and sizes "
         "stand beside it for orientation."
     )
-    columns = [
-        Column[Curve]("Corpus", "label"),
+    columns: list[Column[Curve]] = [
+        Column("Corpus", "label"),
         Column("Model", lambda row: f"{row.role}: {row.name}"),
         Column("Sequences", "sequences"),
         Column("Window", "window"),
@@ -239,8 +239,8 @@ def _gap_table(gaps: list[Gap]) -> Table:
         "The gap (lexinvariant - standard) / standard, and the ratio lexinvariant / standard at the end: of "
         "geometric means / of means of perplexities."
     )
-    columns = [
-        Column[Gap]("Corpus", "label"),
+    columns: list[Column[Gap]] = [
+        Column("Corpus", "label"),
         Column("Gap, first window", _starts),
         Column("Paper", lambda row: PAPER_GAP_START),
         Column("Gap, last window", _ends),

@@ -134,8 +134,8 @@ class Figure:
     columns: int = 0
     """Panels in a row; 0: all."""
     size: tuple[float, float] = (8.0, 4.6)
-    legend: Literal["below", "panels", "right", "none"] = "below"
-    """One for all panels below them, one in each panel, or one at the right of each."""
+    legend: Literal["below", "panels", "right", "under", "none"] = "below"
+    """One for all panels below them, or one in each panel, at the right of each or under each."""
     share_y: bool = False
     widths: Sequence[float] = ()
     colour_bar: str = ""
@@ -144,9 +144,16 @@ class Figure:
     """Stands before the label of the vertical axis, one a row of panels."""
 
 
-def log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers for a log axis that spans less than a few decades."""
-    steps = (1, 1.5, 2, 3, 5, 7) if high / low < 30 else (1, 2, 5) if high / low < 3000 else (1,)
+def log_ticks(low: float, high: float, most: int = 10) -> list[float]:
+    """Round numbers for a log axis, as fine as `most` allows."""
+    if high / low < 2:
+        step = 10 ** np.floor(np.log10(high - low))
+        ticks = [float(step * n) for n in np.arange(np.ceil(low / step), np.floor(high / step) + 1)]
+        return ticks[:: -(-len(ticks) // most)]
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    ticks = [step * 10.0**power for power in powers for step in steps]
-    return [tick for tick in ticks if low <= tick <= high]
+    for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1,)):
+        ticks = [step * 10.0**power for power in powers for step in steps]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) <= most:
+            break
+    return ticks

@@ -1,6 +1,11 @@
 """Confidence intervals of shares."""
 
+from __future__ import annotations
+
 import math
+from dataclasses import dataclass
+
+from lexinvariant.results.section import percent
 
 Z_95 = 1.959963984540054  # the standard normal's quantile at 97.5%
 
@@ -16,3 +21,22 @@ def wilson(share: float, n: int, z: float = Z_95) -> tuple[float, float]:
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     # Exact at the ends, where rounding would leave specks such as 3e-17.
     return (0.0 if share == 0 else centre - half), (1.0 if share == 1 else centre + half)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share seen in so many trials, with its 95% interval."""
+
+    value: float
+    trials: int
+
+    @property
+    def low(self) -> float:
+        return wilson(self.value, self.trials)[0]
+
+    @property
+    def high(self) -> float:
+        return wilson(self.value, self.trials)[1]
+
+    def __str__(self) -> str:
+        return percent(self.value, self.low, self.high)

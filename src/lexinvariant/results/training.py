@@ -1,0 +1,93 @@
+"""Learning curves against compute."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lexinvariant.results.figure import Axis, Figure, Line, Panel
+from lexinvariant.results.rows import Row, Rows, group_by
+from lexinvariant.results.section import Column, Section, Table, make_table, slug
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """What a run measured on held-out text, and what it had spent by then."""
+
+    parameters: int
+    lexicon: str
+    optimizer: str
+    seed: int
+    flop_per_step: float
+    step: list[int]
+    loss: list[float]
+    tail_loss: list[float]
+    """At the end of the context."""
+    tail_deciphered: list[float | None]
+
+    @property
+    def flop(self) -> list[float]:
+        return [step * self.flop_per_step for step in self.step]
+
+    @property
+    def perplexity(self) -> list[float]:
+        """At the end of the context."""
+        return [math.exp(loss) for loss in self.tail_loss]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Row, experiment="training", kind="run"):
+    """A training run."""
+
+    group: str
+    """What is compared: runs of one group share a figure."""
+    name: str
+    curve: LearningCurve
+
+
+ROWS = (Run,)
+
+
+def section(rows: Rows) -> Section | None:
+    """Every group of runs, in the order in which they were compared."""
+    groups = group_by(rows.latest_of_each(Run, lambda row: row.group), lambda row: row.group)
+    if not groups:
+        return None
+    return Section(
+        "Training",
+        [
+            "Loss at the end of the context on held-out text, every symbol re-drawn for lexinvariant models, against "
+            "the floating-point operations spent on training (6N + 12 L H hd T a token)."
+        ],
+        [_by_compute(group, runs) for group, runs in groups.items()],
+        [_table(group, runs) for group, runs in groups.items()],
+    )
+
+
+def _by_compute(group: str, runs: list[Run]) -> Figure:
+    best = min(runs, key=lambda run: run.curve.tail_loss[-1])
+    lines = [Line(run.name, run.curve.flop, run.curve.perplexity, every_marker=True) for run in runs]
+    x, y = Axis("training compute (FLOP)", "log"), Axis("perplexity at the end of the context", "log")
+    return Figure(
+        f"training-{slug(group)}",
+        f"Held-out perplexity against training compute for {len(runs)} runs; {best.name} ends lowest, at "
+        f"{best.curve.perplexity[-1]:.2f}.",
+        "Perplexity at the end of the context on held-out text against training compute; each line is one run with its "
+        "own rate schedule, so only the last point of a line is the best it could do with that compute.",
+        [Panel(group, lines, x, y)],
+    )
+
+
+def _table(group: str, runs: list[Run]) -> Table:
+    columns = [
+        Column[Run]("Run", "name"),
+        Column("Parameters", lambda run: f"{run.curve.parameters / 1e6:.0f}M"),
+        Column("Optimiser", lambda run: run.curve.optimizer),
+        Column("Steps", lambda run: run.curve.step[-1], ","),
+        Column("FLOP", lambda run: run.curve.flop[-1], ".2g"),
+        Column("Loss", lambda run: run.curve.loss[-1], ".3f"),
+        Column("Loss, end of context", lambda run: run.curve.tail_loss[-1], ".3f"),
+        Column("Perplexity there", lambda run: run.curve.perplexity[-1], ".2f"),
+        Column("Deciphered there", lambda run: run.curve.tail_deciphered[-1], ".1%"),
+    ]
+    return make_table(f"Runs compared: {group} (held-out text, nats a token)", runs, columns)
