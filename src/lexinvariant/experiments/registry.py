@@ -158,7 +158,7 @@ EXPERIMENTS = (
         "cipher-key",
         "the key of a substitution cipher, read off a model's states",
         suits=_characters_with_head,
-        full={"reader": "both"},
+        full={"namer": "both"},
         quick={"sequences": 40},
     ),
     Experiment("decipher", "solvers of substitution ciphers side by side: errors, seconds, calibration"),
