@@ -162,9 +162,7 @@ def test_the_head_serves_in_its_place() -> None:
 
 def test_without_a_head_it_says_so() -> None:
     model = Model(MODEL, model_params.init(MODEL, 0), MarkovLanguage().vocab)
-    with pytest.raises(
-        UserError, match=r"mine has no deciphering head: read it with a probe \(--reader probe\)"
-    ):
+    with pytest.raises(UserError, match=r"mine has no deciphering head: give a probe \(.* --namer probe\)"):
         head_namer(model, "mine")
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lexinvariant.experiments.rows import Row, read_rows
 
 from lexinvariant.cli import experiment as command
 from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig, to_json
@@ -17,12 +16,16 @@ from lexinvariant.decipher.cipher import encipher, random_cipher, random_keys
 from lexinvariant.decipher.key import NONE, majority, number_symbols
 from lexinvariant.decipher.probe import hindsight_namer
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.cipher_key import Options, run, training_flop
+from lexinvariant.experiments.cipher_key import Options, training_flop
 from lexinvariant.experiments.evaluated_model import held_out, open_model
+from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.model import params as model_params
 from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.weights import save_model
+from lexinvariant.report.draw import draw
+from lexinvariant.results.cipher_key import KeyProbabilities, Precision, ProbeTraining, Setup, WholeKey
+from lexinvariant.results.rows import Row, Rows
 from lexinvariant.text import CharVocab, LetterVocab, prepare
 from tests.tiny_models import TINY, random_params
 
@@ -70,30 +73,27 @@ def options(place: Path, out: Path, **changed: Any) -> Options:
     return Options(**settings | changed)
 
 
-def of(rows: list[Row], kind: str) -> list[Row]:
-    return [row for row in rows if row["kind"] == kind]
+def run(chosen: Options, **rest: Any) -> Rows:
+    return Rows(find_experiment("cipher-key").run(chosen, **rest))
 
 
-def numbers(rows: list[Row], *kinds: str) -> list[dict[str, Any]]:
-    return [
-        {name: value for name, value in row.items() if name not in ("run", "time", "seconds")}
-        for row in rows
-        if row["kind"] in kinds
-    ]
+def numbers(rows: Rows, *kinds: type[Row]) -> list[Row]:
+    """Rows of these kinds; rows are equal where their numbers are, wherever they come from."""
+    return [row for row in rows if isinstance(row, kinds)]
 
 
 @pytest.fixture(scope="module")
-def always_e(place: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+def always_e(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     said: list[str] = []
     chosen = options(place, tmp_path_factory.mktemp("e"), model=str(place / "e"))
-    rows = run(chosen, "the command", said.append)
-    assert any("left out" in line for line in said)  # a soft window at 400
+    rows = run(chosen, command="the command", log=said.append)
+    assert any(line.endswith("left out: those that begin at 400.") for line in said)
     assert any(line.startswith("head: the last window names") for line in said)
-    assert read_rows(chosen.out / "cipher-key.jsonl") == rows
+    assert list(read_all_rows(chosen.out)) == list(rows)
     return rows
 
 
-def test_precision_of_a_reader_that_always_says_e(place: Path, always_e: list[Row]) -> None:
+def test_precision_of_a_head_that_always_says_e(place: Path, always_e: Rows) -> None:
     """Right is one of the letters in the window where there is an e, and none where there is none."""
     tok_ST = held_out(open_model(str(place / "e")), str(place / "data"), "test", 11).tok_ST
     assert tok_ST.shape == (11, T)
@@ -101,79 +101,75 @@ def test_precision_of_a_reader_that_always_says_e(place: Path, always_e: list[Ro
     for w in range(T - WINDOW + 1):
         windows = [set(row[w : w + WINDOW]) & set(LETTERS) for row in tok_ST.tolist()]
         expected.append(np.mean([(ord("e") in letters) / len(letters) for letters in windows]))
-    [row] = of(always_e, "precision")
-    np.testing.assert_allclose(row["precision"], expected, atol=1e-6)
-    assert row["start"] == list(range(T - WINDOW + 1))
-    assert row["last"] == pytest.approx(expected[-1])
-    assert row["named_rightly"] == pytest.approx((tok_ST[:, -WINDOW:] == ord("e")).mean())
+    [row] = always_e.of(Precision)
+    np.testing.assert_allclose([share.mean or 0 for share in row.precision], expected, atol=1e-6)
+    assert row.start == list(range(T - WINDOW + 1))
+    assert row.last.mean == pytest.approx(expected[-1])
+    assert row.named_rightly == pytest.approx((tok_ST[:, -WINDOW:] == ord("e")).mean())
     seen = [set(row) for row in tok_ST[:, -WINDOW:].tolist()]
-    assert row["last_all_symbols"] == pytest.approx(np.mean([(ord("e") in s) / len(s) for s in seen]))
+    assert row.last_all_symbols.mean == pytest.approx(np.mean([(ord("e") in s) / len(s) for s in seen]))
     letters = [set(row[-WINDOW:]) & set(LETTERS) for row in tok_ST.tolist()]
-    assert row["last_by_text"] == pytest.approx([(ord("e") in s) / len(s) for s in letters], abs=1e-6)
+    assert row.last_by_text == pytest.approx([(ord("e") in s) / len(s) for s in letters], abs=1e-6)
 
 
-def test_the_whole_key_of_that_reader(always_e: list[Row]) -> None:
-    [setup], [key] = of(always_e, "setup"), of(always_e, "key")
+def test_the_whole_key_of_that_head(always_e: Rows) -> None:
+    [setup], [key] = always_e.of(Setup), always_e.of(WholeKey)
     cipher = random_cipher(0)
-    assert setup["symbols"] == cipher.alphabet
-    assert cipher.encipher(setup["truth"]) == cipher.alphabet
-    assert {name for name in key["named"] if name} == {"e"}
-    assert key["right"] == 1
-    assert key["seen"] == sum(name is not None for name in key["named"])
-    written_e = setup["truth"].index("e")
-    votes_CA = np.array(key["votes"])
+    assert setup.symbols == cipher.alphabet
+    assert cipher.encipher(setup.truth) == cipher.alphabet
+    assert {name for name in key.named if name} == {"e"}
+    assert key.right == 1
+    written_e = setup.truth.index("e")
+    votes_CA = np.array(key.votes)
     assert votes_CA[:, cipher.alphabet.index("e")].sum() == votes_CA.sum()
-    assert votes_CA.sum() == pytest.approx(11 * of(always_e, "precision")[0]["symbols_seen"])
-    assert key["confused_with"][written_e] is None
-    assert {name for i, name in enumerate(key["confused_with"]) if i != written_e and name} == {"e"}
-    assert set(cipher.decipher(setup["example"]).split()[1:-1]) <= set(SENTENCE.split())
+    assert votes_CA.sum() == pytest.approx(11 * always_e.of(Precision)[0].symbols_seen)
+    assert key.confused_with[written_e] is None
+    assert {name for i, name in enumerate(key.confused_with) if i != written_e and name} == {"e"}
+    assert set(cipher.decipher(setup.example).split()[1:-1]) <= set(SENTENCE.split())
 
 
-def test_the_soft_key_of_that_reader(always_e: list[Row]) -> None:
-    soft = of(always_e, "soft")
-    assert [row["start"] for row in soft] == [0, 30]
+def test_the_soft_key_of_that_head(always_e: Rows) -> None:
+    soft = always_e.of(KeyProbabilities)
+    assert [row.start for row in soft] == [0, 30]
     p_e = np.exp(3) / (np.exp(3) + V - 1)
     p_other = (1 - p_e) / (V - 1)
     expected = np.full(26, p_other)
     expected[ord("e") - ord("a")] = p_e
     for row in soft:
-        for matrix_row, others, n in zip(
-            row["matrix"], row["others"], row["sequences_by_symbol"], strict=True
-        ):
+        for matrix_row, others, n in zip(row.matrix, row.others, row.sequences_by_symbol, strict=True):
             if n:
                 np.testing.assert_allclose(matrix_row, expected, atol=2e-6)
                 assert others == pytest.approx((V - 26) * p_other, abs=2e-6)
             else:
                 assert others is None and set(matrix_row) == {None}
-        assert 0 < sum(n > 0 for n in row["sequences_by_symbol"]) <= 26
+        assert 0 < sum(n > 0 for n in row.sequences_by_symbol) <= 26
 
 
-def test_provenance_and_compute(place: Path, always_e: list[Row], tmp_path: Path) -> None:
-    setup = always_e[0]
-    assert (setup["command"], setup["draws"], setup["experiment"]) == ("the command", 1, "cipher-key")
-    assert setup["model_hash"] and setup["data_hash"]
-    assert setup["training_flop"] is None  # this model has no notes
+def test_provenance_and_compute(place: Path, always_e: Rows, tmp_path: Path) -> None:
+    [setup] = always_e.of(Setup)
+    origin = setup.origin
+    assert (origin.command, origin.draws, origin.experiment) == ("the command", 1, "cipher-key")
+    assert origin.model_hash and origin.data_hash
+    assert setup.training_flop is None  # this model has no notes
     notes = {"step": 10, "config": {"batch_size": 4}}
     assert training_flop(CONFIG, notes) == 10 * 4 * T * CONFIG.flop_per_token(T)
 
 
 @pytest.fixture(scope="module")
-def random_rows(place: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+def random_rows(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     return run(options(place, tmp_path_factory.mktemp("random")))
 
 
-def test_the_batch_size_does_not_matter(place: Path, tmp_path: Path, random_rows: list[Row]) -> None:
+def test_the_batch_size_does_not_matter(place: Path, tmp_path: Path, random_rows: Rows) -> None:
     others = run(options(place, tmp_path, batch_size=7))
-    assert numbers(others, "setup", "precision", "key") == numbers(random_rows, "setup", "precision", "key")
-    for row, other in zip(of(random_rows, "soft"), of(others, "soft"), strict=True):
-        np.testing.assert_allclose(
-            np.array(row["matrix"], float), np.array(other["matrix"], float), atol=2e-6
-        )
-    assert of(random_rows, "setup")[0]["training_flop"] == 10 * 4 * T * CONFIG.flop_per_token(T)
+    assert numbers(others, Setup, Precision, WholeKey) == numbers(random_rows, Setup, Precision, WholeKey)
+    for row, other in zip(random_rows.of(KeyProbabilities), others.of(KeyProbabilities), strict=True):
+        np.testing.assert_allclose(np.array(row.matrix, float), np.array(other.matrix, float), atol=2e-6)
+    assert random_rows.of(Setup)[0].training_flop == 10 * 4 * T * CONFIG.flop_per_token(T)
 
 
 def test_to_a_lexinvariant_model_all_keys_are_the_same(
-    place: Path, tmp_path: Path, random_rows: list[Row]
+    place: Path, tmp_path: Path, random_rows: Rows
 ) -> None:
     evaluated = open_model(str(place / "random"))
     text = held_out(evaluated, str(place / "data"), "test", 4)
@@ -186,18 +182,18 @@ def test_to_a_lexinvariant_model_all_keys_are_the_same(
     np.testing.assert_array_equal(names[0], names[1])
     assert len(np.unique(names[0].argmax(axis=2))) > 5
     fresh = run(options(place, tmp_path, fresh_keys=True))
-    assert numbers(fresh, "precision") == numbers(random_rows, "precision")
-    [setup] = of(fresh, "setup")
-    assert setup["truth"] == setup["symbols"]
+    assert numbers(fresh, Precision) == numbers(random_rows, Precision)
+    [setup] = fresh.of(Setup)
+    assert setup.truth == setup.symbols
 
 
 def test_in_hindsight_a_window_is_named_by_all_that_was_read_at_its_end(place: Path, tmp_path: Path) -> None:
     config = replace(CONFIG, hindsight_layers=1)
     save_model(tmp_path / "later", config, random_params(config), CharVocab())
     rows = run(options(place, tmp_path, model=str(tmp_path / "later"), soft_starts=(30,)))
-    head, later = of(rows, "precision")
-    assert (head["reader"], later["reader"]) == ("head", "hindsight")
-    assert later["start"] == [0, 25, T - WINDOW]
+    head, later = rows.of(Precision)
+    assert (head.namer, later.namer) == ("head", "hindsight")
+    assert later.start == [0, 25, T - WINDOW]
     evaluated = open_model(str(tmp_path / "later"))
     text = held_out(evaluated, str(place / "data"), "test", 11)
     cipher_ST = encipher(random_keys(0, np.zeros(1, np.int64), LETTERS, V), text.tok_ST)
@@ -211,24 +207,26 @@ def test_in_hindsight_a_window_is_named_by_all_that_was_read_at_its_end(place: P
     name_SC = majority(symbol_SN, name_ST[:, start:], 26, V)
     seen_S = (name_SC != NONE).sum(axis=1)
     expected = np.mean((name_SC == LETTERS).sum(axis=1) / seen_S)
-    assert later["precision"][1] == pytest.approx(expected, abs=1e-6)
+    assert later.precision[1].mean == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_probe_is_trained_kept_and_used_again(place: Path, tmp_path: Path) -> None:
-    chosen = options(place, tmp_path, reader="both", probe_steps=3, probe_batch_size=2, sequences=4)
+    chosen = options(place, tmp_path, namer="both", probe_steps=3, probe_batch_size=2, sequences=4)
     said: list[str] = []
-    rows = run(chosen, say=said.append)
-    assert [row["reader"] for row in of(rows, "precision")] == ["head", "probe"]
-    [probe] = of(rows, "probe")
-    assert probe["config"]["steps"] == 3 and 0 < probe["metrics"]["loss"] < 20
+    rows = run(chosen, log=said.append)
+    assert [row.namer for row in rows.of(Precision)] == ["head", "probe"]
+    [probe] = rows.of(ProbeTraining)
+    assert probe.config.steps == 3 and 0 < probe.metrics["loss"] < 20
+    part = find_experiment("cipher-key").section(rows)
+    assert part is not None and "3 steps of 2 sequences" in part.paragraphs[-1]
     [file] = tmp_path.glob("probe-*.safetensors")
     assert any("Training a probe" in line for line in said)
     said.clear()
-    again = run(chosen, say=said.append)
+    again = run(chosen, log=said.append)
     assert any("used again" in line for line in said)
-    loaded = run(replace(chosen, reader="probe", probe=file, out=tmp_path / "elsewhere"))
+    loaded = run(replace(chosen, namer="probe", probe=file, out=tmp_path / "elsewhere"))
     probes = [
-        [row for row in numbers(r, "precision", "key") if row["reader"] == "probe"]
+        [row for row in numbers(r, Precision, WholeKey) if getattr(row, "namer", "") == "probe"]
         for r in (rows, again, loaded)
     ]
     assert probes[0] == probes[1] == probes[2]
@@ -236,15 +234,30 @@ def test_a_probe_is_trained_kept_and_used_again(place: Path, tmp_path: Path) -> 
         run(replace(chosen, model=str(place / "e"), probe=file))
 
 
+def test_the_section_is_drawn_from_what_was_written(place: Path, tmp_path: Path) -> None:
+    run(options(place, tmp_path, window=None))
+    rows = read_all_rows(tmp_path)
+    [setup] = rows.of(Setup)
+    assert setup.window == T // 4  # a context that is short for the paper's window
+    part = find_experiment("cipher-key").section(rows)
+    assert part is not None
+    for figure in part.figures:
+        assert len(draw(figure, "light").axes) >= len(figure.panels)
+    names = ["cipher-key-precision", "cipher-key-matrices", "cipher-key-soft"]
+    assert [figure.name for figure in part.figures] == names
+    assert len(part.tables) == 4
+    assert len(part.findings) == 2
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"window": T + 1}, "window of 41 symbols does not fit texts of 40"),
+        ({"window": T + 1}, "window of 41 symbols does not fit the model's context of 40"),
         ({"window": 0}, "window of 0"),
         ({"data": "markov12"}, "a vocabulary of 12 symbols and random one of 128"),
         ({"sequences": 0}, "--sequences"),
         ({"temperature": 0.0}, "temperature of 0"),
-        ({"reader": "probe", "probe": Path("none.safetensors")}, "There is no probe at none.safetensors"),
+        ({"namer": "probe", "probe": Path("none.safetensors")}, "There is no probe at none.safetensors"),
     ],
 )
 def test_wrong_options(place: Path, tmp_path: Path, changed: dict[str, Any], message: str) -> None:
@@ -258,7 +271,7 @@ def test_wrong_options(place: Path, tmp_path: Path, changed: dict[str, Any], mes
         (
             replace(CONFIG, decipher_head=False),
             CharVocab(),
-            "other has no deciphering head: read it with a probe",
+            "other has no deciphering head: give a probe",
         ),
         (replace(CONFIG, lexicon=LexiconConfig(kind="learned")), CharVocab(), "not a lexinvariant model"),
         (replace(CONFIG, vocab_size=12), LetterVocab(12), "is about characters"),

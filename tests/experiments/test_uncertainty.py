@@ -7,19 +7,21 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lexinvariant.experiments.rows import Row, read_rows
 from scipy.special import softmax
 
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.decipher.probe import Probe, ProbeConfig, ProbeParams, save_probe
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import open_model
-from lexinvariant.experiments.uncertainty import Options, run, shown_word, tempered
+from lexinvariant.experiments.registry import find_experiment, read_all_rows
+from lexinvariant.experiments.uncertainty import Options
 from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.weights import save_model
+from lexinvariant.report.draw import draw as draw_figure
 from lexinvariant.results.paper_texts import PAPER_TEXTS, PYTHON, SYMBOL
+from lexinvariant.results.uncertainty import Posterior
 from lexinvariant.text import CharVocab, Vocab, train_tokenizer
 from tests.tiny_models import random_params
 
@@ -55,17 +57,22 @@ def small(out: Path, model: str, **changes: Any) -> Options:
     return Options(model=model, out=out, **({"draws": 2, "batch_size": 1} | changes))
 
 
+def run(options: Options, **rest: Any) -> list[Posterior]:
+    rows = find_experiment("uncertainty").run(options, **rest)
+    return [row for row in rows if isinstance(row, Posterior)]
+
+
 def posterior(out: Path, model: str, text: str, **changes: Any) -> np.ndarray:
     [row] = run(small(out, model, text=text, **changes))
-    return np.array(row["posterior"])
+    return row.p_OV
 
 
 @pytest.fixture(scope="module")
-def papers(model: str, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+def papers(model: str, tmp_path_factory: pytest.TempPathFactory) -> list[Posterior]:
     out = tmp_path_factory.mktemp("papers")
     said: list[str] = []
-    rows = run(small(out, model), command="lexinvariant experiment uncertainty", say=said.append)
-    assert read_rows(out / "uncertainty.jsonl") == rows
+    rows = run(small(out, model), command="lexinvariant experiment uncertainty", log=said.append)
+    assert list(read_all_rows(out)) == rows
     assert (
         sum("an occurrence beyond that is read with the 24 symbols that end in it" in line for line in said)
         == 4
@@ -74,29 +81,28 @@ def papers(model: str, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     return rows
 
 
-def test_the_papers_four_texts_are_read_by_default(papers: list[Row]) -> None:
-    assert [(row["label"], row["truth"], row["temperature"]) for row in papers] == [
+def test_the_papers_four_texts_are_read_by_default(papers: list[Posterior]) -> None:
+    assert [(row.label, row.truth, row.temperature) for row in papers] == [
         ("bat", "b", 1.0),
         ("rat", "r", 1.0),
         ("Java", "{", 2.0),
         ("Python", ":", 3.0),
     ]
-    assert [len(row["word"]) for row in papers] == [7, 6, 6, 7]
-    assert papers[1]["word"] == ["pazk", "zat.", "zat", "zight", "nevez", "befoze."]
-    assert papers[3]["word"][-3:] == ["elsez", "elsez", "def func2()z"]
-    assert all(row["reader"] == "head" and row["draws"] == 2 and row["name"] == "random" for row in papers)
+    assert [len(row.words) for row in papers] == [7, 6, 6, 7]
+    assert papers[1].words == ["pazk", "zat.", "zat", "zight", "nevez", "befoze."]
+    assert papers[3].words[-3:] == ["elsez", "elsez", "def func2()z"]
+    assert all(row.namer == "head" and row.origin.draws == 2 and row.name == "random" for row in papers)
 
 
-def test_every_row_is_a_distribution(papers: list[Row]) -> None:
+def test_every_row_is_a_distribution(papers: list[Posterior]) -> None:
     for row in papers:
-        for name in ("posterior", "untempered"):
-            values_OV = np.array(row[name])
-            assert values_OV.shape == (len(row["position"]), 128)
+        for values_OV in (row.p_OV, np.array(row.untempered)):
+            assert values_OV.shape == (len(row.positions), 128)
             np.testing.assert_allclose(values_OV.sum(axis=1), 1)
             assert (values_OV >= 0).all()
-        same = np.allclose(row["posterior"], row["untempered"])
-        assert same == (row["temperature"] == 1)
-        assert [row["text"][i] for i in row["position"]] == ["z"] * row["text"].count("z")
+        same = np.allclose(row.p_OV, row.untempered)
+        assert same == (row.temperature == 1)
+        assert [row.text[i] for i in row.positions] == ["z"] * row.text.count("z")
 
 
 def test_the_papers_texts_are_one_to_one_ciphers() -> None:
@@ -110,7 +116,7 @@ def test_the_papers_texts_are_one_to_one_ciphers() -> None:
 def test_occurrences_are_read_where_they_stand(model: str, tmp_path: Path) -> None:
     text = "xzyzz, zoo"
     [row] = run(small(tmp_path, model, text=text))
-    assert row["position"] == [1, 3, 4, 7]
+    assert row.positions == [1, 3, 4, 7]
     evaluated = open_model(model)
     tok_1T = np.zeros((1, T), np.int32)
     tok_1T[0, : len(text)] = [ord(character) for character in text]
@@ -119,7 +125,7 @@ def test_occurrences_are_read_where_they_stand(model: str, tmp_path: Path) -> No
         [(_, reading)] = forward_batches(evaluated.model.params, CONFIG, tok_1T, np.zeros(1, int), draw=draw)
         logits_BTV = np.asarray(decipher_logits(evaluated.model.params, reading.h_BTD))
         expected_OV += softmax(logits_BTV[0, [1, 3, 4, 7]], axis=1) / 2
-    np.testing.assert_allclose(row["posterior"], expected_OV, atol=1e-5)
+    np.testing.assert_allclose(row.p_OV, expected_OV, atol=1e-5)
 
 
 def test_only_the_pattern_up_to_an_occurrence_counts(model: str, tmp_path: Path) -> None:
@@ -145,9 +151,9 @@ def test_beyond_the_context_an_occurrence_is_read_with_the_window_that_ends_in_i
     np.testing.assert_allclose(whole[0], posterior(tmp_path, model, text[:20])[0], atol=1e-6)
 
 
-def test_nothing_depends_on_the_batch_size(model: str, papers: list[Row], tmp_path: Path) -> None:
+def test_nothing_depends_on_the_batch_size(model: str, papers: list[Posterior], tmp_path: Path) -> None:
     for one, other in zip(papers, run(small(tmp_path, model, batch_size=100)), strict=True):
-        np.testing.assert_allclose(one["posterior"], other["posterior"], atol=1e-5)
+        np.testing.assert_allclose(one.p_OV, other.p_OV, atol=1e-5)
 
 
 def test_temperature_flattens_and_sharpens(model: str, tmp_path: Path) -> None:
@@ -157,9 +163,6 @@ def test_temperature_flattens_and_sharpens(model: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(hot, 1 / 128, rtol=1e-6)
     np.testing.assert_array_equal(cold.argmax(axis=1), plain.argmax(axis=1))
     np.testing.assert_allclose(cold.max(axis=1), 1)
-    logits_OV = np.random.default_rng(0).normal(size=(3, 5))
-    np.testing.assert_allclose(tempered(softmax(logits_OV, axis=1), 2.5), softmax(logits_OV / 2.5, axis=1))
-    np.testing.assert_array_equal(tempered(np.array([[0.5, 0.5, 0.0]]), 3.0), [[0.5, 0.5, 0.0]])
 
 
 def always(character: str) -> np.ndarray:
@@ -174,7 +177,7 @@ def test_a_rigged_head_gives_its_one_answer(tmp_path: Path) -> None:
     rigged = replace(params.decipher, down_bias_V=jnp.asarray(always("q")))
     place = save(tmp_path / "rigged", CONFIG, replace(params, decipher=rigged))
     for row in run(small(tmp_path, place)):
-        np.testing.assert_allclose(np.array(row["posterior"])[:, ord("q")], 1.0)
+        np.testing.assert_allclose(row.p_OV[:, ord("q")], 1.0)
 
 
 def test_a_probe_replaces_the_head(model: str, tmp_path: Path) -> None:
@@ -192,8 +195,8 @@ def test_a_probe_replaces_the_head(model: str, tmp_path: Path) -> None:
     config = ProbeConfig(hidden=3)
     save_probe(Probe(params, config, evaluated.hash, "data", {}), tmp_path / "probe")
     [row] = run(small(tmp_path, model, text="zoo", probe=tmp_path / "probe"))
-    assert row["reader"] == "probe"
-    assert row["posterior"][0][ord("k")] == pytest.approx(1)
+    assert row.namer == "probe"
+    assert row.p_OV[0, ord("k")] == pytest.approx(1)
     save_probe(Probe(params, config, "another", "data", {}), tmp_path / "foreign")
     with pytest.raises(UserError, match="trained on another model"):
         run(small(tmp_path, model, probe=tmp_path / "foreign"))
@@ -203,32 +206,31 @@ def test_a_text_may_be_a_file(model: str, tmp_path: Path) -> None:
     file = tmp_path / "story.txt"
     file.write_text("a quick queen\n")
     [row] = run(small(tmp_path, model, text=str(file), symbol="q", truth="x"))
-    assert (row["label"], row["position"], row["truth"], row["paper_says"]) == ("story", [2, 8], "x", None)
+    assert (row.label, row.positions, row.truth, row.paper_says) == ("story", [2, 8], "x", None)
     [row] = run(small(tmp_path, model, text="no file " * 60 + "z", label="mine"))
-    assert (row["label"], row["position"]) == ("mine", [480])
+    assert (row.label, row.positions) == ("mine", [480])
     file.write_bytes(b"\xff\xfe z")
-    with pytest.raises(UserError, match="cannot be read as UTF-8"):
+    with pytest.raises(UserError, match="is not UTF-8 text"):
         run(small(tmp_path, model, text=str(file)))
 
 
 def test_a_truth_that_is_there_itself_is_remarked_on(model: str, tmp_path: Path) -> None:
     said: list[str] = []
-    run(small(tmp_path, model, text="the bat and the zat", truth="b"), say=said.append)
+    run(small(tmp_path, model, text="the bat and the zat", truth="b"), log=said.append)
     assert any("two symbols for one character" in line for line in said)
 
 
-@pytest.mark.parametrize(
-    ("text", "position", "shown"),
-    [
-        ("if x)z\n  y", 5, "if x)z"),
-        ("a line that is too long to be shown, with a zat. And more", 44, "zat."),
-        ("a line that is too long to be shown, with a cez", 46, "cez"),
-        ("short\nanother line, and one that is longer than the other z\nend", 58, "z"),
-    ],
-)
-def test_an_occurrence_is_named_by_its_line_or_its_word(text: str, position: int, shown: str) -> None:
-    assert text[position] == "z"
-    assert shown_word(text, position) == shown
+def test_the_section_is_drawn_from_what_was_written(model: str, tmp_path: Path) -> None:
+    run(small(tmp_path, model))
+    run(small(tmp_path, model, text="pizza zone", label="mine"))
+    part = find_experiment("uncertainty").section(read_all_rows(tmp_path))
+    assert part is not None
+    for figure in part.figures:
+        assert len(draw_figure(figure, "light").axes) >= len(figure.panels)
+    assert [figure.name for figure in part.figures] == ["uncertainty", "uncertainty-mine"]
+    assert [row[0] for row in part.tables[0].rows] == ["bat", "rat", "Java", "Python", "mine"]
+    [finding] = part.findings
+    assert finding.paper == 4
 
 
 @pytest.mark.parametrize(

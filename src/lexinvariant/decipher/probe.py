@@ -150,8 +150,8 @@ def head_namer(model: Weights, name: str = "this model") -> SymbolNamer:
     """The deciphering head that was trained along with the model."""
     if model.params.decipher is None:
         raise UserError(
-            f"{name} has no deciphering head: read it with a probe (--reader probe), or train with "
-            "--model.decipher-head."
+            f"{name} has no deciphering head: give a probe (the experiment cipher-key trains one with --namer probe), "
+            "or a model trained with --model.decipher-head."
         )
     return SymbolNamer("head", model.params, _head)
 

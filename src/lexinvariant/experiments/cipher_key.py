@@ -1,21 +1,13 @@
-"""Recovering substitution ciphers: how well a model's states tell the key, by how far it has read.
-
-Rows by kind: `setup` (one: the key and the sizes), `probe` (where one was trained or loaded), and for each reader
-`precision` (majority votes in a window at every offset), `key` (the whole key, voted over all last windows) and
-`soft` (one a start: the key as probabilities). The report draws them; nothing here draws.
-"""
+"""Recovering substitution ciphers: how well a model's states tell the key, by how far it has read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-import jax
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.cipher import LOWERCASE, encipher, inverse, random_keys
@@ -23,7 +15,6 @@ from lexinvariant.decipher.key import (
     NONE,
     SoftKey,
     check_temperature,
-    check_window,
     majority,
     mean_precision,
     number_symbols,
@@ -31,33 +22,30 @@ from lexinvariant.decipher.key import (
     tally,
     whole_key,
 )
-from lexinvariant.decipher.probe import (
-    Probe,
-    ProbeConfig,
-    SymbolNamer,
-    head_namer,
-    hindsight_namer,
-    load_probe,
-    train_probe,
+from lexinvariant.decipher.probe import Probe, ProbeConfig, SymbolNamer, head_namer, hindsight_namer
+from lexinvariant.experiments.evaluated_model import EvaluatedModel, HeldOut, held_out
+from lexinvariant.experiments.options import CommonOptions, Count, CountOrNone, choose_window
+from lexinvariant.experiments.recorder import Recorder
+from lexinvariant.experiments.symbol_naming import (
+    Naming,
+    find_or_train_probe,
+    open_lexinvariant,
+    open_probe,
 )
-from lexinvariant.errors import UserError
-from lexinvariant.experiments.evaluated_model import (
-    CommonOptions,
-    EvaluatedModel,
-    HeldOut,
-    held_out,
-    need_characters,
-    open_model,
-)
-from lexinvariant.experiments.rows import Provenance, Row, RowWriter
 from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.weights import find_model, read_description
-from lexinvariant.text import open_data
-
-NAME = "cipher-key"
-STRIDE = 25
-"""Symbols between the windows of a reader that looks ahead, which has to read anew for each."""
-Say = Callable[[str], None]
+from lexinvariant.progress import Log
+from lexinvariant.results import paper
+from lexinvariant.results.cipher_key import (
+    KeyProbabilities,
+    Precision,
+    ProbeSettings,
+    ProbeTraining,
+    Setup,
+    Share,
+    WholeKey,
+)
+from lexinvariant.results.section import percent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,38 +62,39 @@ class Options(CommonOptions):
     """A folder written by `lexinvariant data prepare` (char128): texts come from --split, the probe's from train."""
     split: Literal["test", "valid", "train"] = "test"
     """Which part of the data is enciphered."""
-    sequences: int = 1000
-    """Texts that fill the model's context, all enciphered with one key (the paper: 1,000)."""
+    sequences: Count = paper.KEY_SEQUENCES
+    """Texts that fill the model's context, all enciphered with one key; the paper's number."""
     fresh_keys: bool = False
     """A new key for every text. The whole key and the matrices are then those of the letters stood for."""
-    window: int = 100
-    """Symbols in which a key is voted on (the paper: 100)."""
-    soft_window: int = 50
+    window: int | None = None
+    """Symbols in which a key is voted on. Default: 100, the paper's number, or a quarter of a shorter context."""
+    soft_window: Count = 50
     """Symbols over which logits are averaged for the key as probabilities (the paper: 50)."""
     soft_starts: tuple[int, ...] = (0, 50, 100, 200, 400)
     """Where those windows begin (the paper's places); those that do not fit the context are left out."""
     temperature: float = 1.0
     """Temperature of the probabilities (the paper: 1)."""
-    reader: Literal["head", "probe", "both"] = "head"
+    namer: Literal["head", "probe", "both"] = "head"
     """What names the symbols: the head trained along with the model (in hindsight too, where the model has that), or
     the paper's probe on the frozen model."""
     probe: Path | None = None
     """A probe trained before. Default: one is trained and kept beside the rows, to be used again."""
-    probe_steps: int = 10_000
+    probe_steps: Count = 10_000
     """Steps of training a probe (the paper: 10,000)."""
-    probe_batch_size: int = 64
+    probe_batch_size: Count = 64
     """Sequences a step of training a probe."""
-    probe_hidden: int = 0
+    probe_hidden: CountOrNone = 0
     """Width between the probe's two layers; 0 is the model's own."""
+    draws: ClassVar[int] = 1  # each text is read once, with one lexicon: part of the rows' provenance
 
 
 @dataclass(frozen=True)
 class Ciphertext:
     """Texts under their keys, and what is known of the keys."""
 
-    plain_ST: np.ndarray
+    plain: HeldOut
     cipher_ST: np.ndarray
-    key_SV: np.ndarray
+    vocab_size: int
     letters_C: np.ndarray
     """The key's symbols."""
     symbol_ST: np.ndarray
@@ -114,67 +103,60 @@ class Ciphertext:
     """What each row's symbol stands for."""
 
 
-Stretches = dict[int, np.ndarray]
-"""What a reader named the symbols of some stretches of all texts: name_SN by where a stretch begins."""
-
-
-def run(options: Options, command: str = "", say: Say = lambda line: None) -> list[Row]:
-    """Run the experiment and append its rows to cipher-key.jsonl in the output folder."""
-    if options.sequences < 1 or options.batch_size < 1 or options.soft_window < 1:
-        raise UserError("Give --sequences, --batch-size and --soft-window of at least 1.")
-    evaluated = open_model(options.model)
-    need_characters(evaluated, NAME)
-    config = evaluated.model.config
-    if not config.lexicon.is_lexinvariant:
-        raise UserError(
-            f"{evaluated.name} is not a lexinvariant model, so it knows symbols by name and infers no key: give one "
-            "that is."
-        )
-    check_window(options.window, config.context)
+def run(options: Options, recorder: Recorder) -> None:
+    """Encipher texts, let each namer name their symbols, and record how well that tells the key."""
+    evaluated = open_lexinvariant(options.model, "cipher-key")
+    context = evaluated.model.config.context
+    window = choose_window(options.window, context)
     check_temperature(options.temperature)
-    starts = [s for s in options.soft_starts if 0 <= s <= config.context - options.soft_window]
-    if len(starts) < len(options.soft_starts):
-        say(f"Soft windows beyond the context of {config.context} are left out: {options.soft_starts}.")
+    starts = [start for start in options.soft_starts if 0 <= start <= context - options.soft_window]
+    if left_out := [start for start in options.soft_starts if start not in starts]:
+        recorder.log(
+            f"Soft windows of {options.soft_window} that do not fit the context of {context} are left out: those that "
+            f"begin at {', '.join(map(str, left_out))}."
+        )
     texts = held_out(evaluated, options.data, options.split, options.sequences)
     if len(texts.tok_ST) < options.sequences:
-        say(f"{options.data} has {len(texts.tok_ST)} texts that fill the context: all of them are used.")
-    readers, probe = _readers(options, evaluated, say)
+        recorder.log(
+            f"{options.data} has {len(texts.tok_ST)} texts that fill the context: all of them are used."
+        )
+    namers, probe = _namers(options, evaluated, recorder.log)
+    recorder.measured_on(model_hash=evaluated.hash, data_hash=texts.fingerprint)
     text = _encipher(options, evaluated, texts)
-    provenance = Provenance(NAME, options.seed, command, evaluated.hash, texts.fingerprint, draws=1)
-    rows: list[Row] = []
-    with RowWriter(options.out / f"{NAME}.jsonl", provenance) as writer:
+    recorder.write(_setup(options, window, evaluated, text))
+    if probe is not None:
+        settings = ProbeSettings(**vars(probe.config))
+        recorder.write(ProbeTraining(config=settings, trained_on=probe.data, metrics=dict(probe.metrics)))
+    size = (len(text.letters_C), text.vocab_size)
+    namings = [
+        Naming.empty(
+            namer,
+            text.cipher_ST.shape,
+            window,
+            SoftKey.empty(starts, options.soft_window, options.temperature, *size),
+        )
+        for namer in namers
+    ]
+    _read(options, evaluated, text, namings, recorder)
+    for naming in namings:
+        precision = recorder.write(_precision(naming, text, window))
+        key = recorder.write(_whole_key(naming, text, window))
+        for probabilities in _key_probabilities(naming, text):
+            recorder.write(probabilities)
+        last = percent(precision.last.mean, digits=2)
+        recorder.log(
+            f"{naming.namer.name}: the last window names {last} of its letters rightly, the whole key {key.right} of "
+            f"{len(key.named)}."
+        )
 
-        def record(kind: str, **values: Any) -> None:
-            rows.append(writer.write(kind, **values))
 
-        record("setup", **_setup(options, evaluated, texts, text))
-        if probe is not None:
-            record("probe", config=vars(probe.config), trained_on=probe.data, metrics=dict(probe.metrics))
-        named, soft = _read(options, evaluated, texts, text, readers, starts)
-        for reader in readers:
-            _record_votes(record, options, text, config.vocab_size, reader.name, named[reader.name], say)
-            _record_soft(record, text, reader.name, soft[reader.name])
-    return rows
-
-
-def _readers(options: Options, evaluated: EvaluatedModel, say: Say) -> tuple[list[SymbolNamer], Probe | None]:
-    readers, probe = [], None
-    if options.reader in ("head", "both"):
-        readers.append(head_namer(evaluated.model, evaluated.name))
-        readers += [hindsight_namer(evaluated.model)] if evaluated.model.config.has_hindsight else []
-    if options.reader in ("probe", "both"):
-        probe = _probe(options, evaluated, say)
-        readers.append(probe.reader)
-    return readers, probe
-
-
-def _probe(options: Options, evaluated: EvaluatedModel, say: Say) -> Probe:
-    """The one given, the one that the same command trained before, or a new one."""
-    model = evaluated.model
-    if options.probe is not None:
-        probe = load_probe(options.probe)
-        probe.check(model.config, evaluated.hash)
-        return probe
+def _namers(options: Options, evaluated: EvaluatedModel, log: Log) -> tuple[list[SymbolNamer], Probe | None]:
+    namers: list[SymbolNamer] = []
+    if options.namer in ("head", "both"):
+        namers.append(head_namer(evaluated.model, evaluated.name))
+        namers += [hindsight_namer(evaluated.model)] if evaluated.model.config.has_hindsight else []
+    if options.namer == "head":
+        return namers, None
     config = ProbeConfig(
         steps=options.probe_steps,
         batch_size=options.probe_batch_size,
@@ -182,21 +164,11 @@ def _probe(options: Options, evaluated: EvaluatedModel, say: Say) -> Probe:
         seed=options.seed,
         dtype=options.dtype,
     )
-    corpus = open_data(options.data)
-    path = options.out / f"probe-{evaluated.hash}.safetensors"
-    if path.exists():
-        probe = load_probe(path)
-        if (probe.config, probe.model_hash, probe.data) == (config, evaluated.hash, corpus.fingerprint):
-            say(f"The probe in {path} is used again.")
-            return probe
-    if evaluated.trained_on not in (None, corpus.fingerprint):
-        say(
-            f"{evaluated.name} was trained on other data than {options.data}, where its probe is trained now."
-        )
-    say(f"Training a probe on {options.data} for {config.steps:,} steps, to be kept in {path}.")
-    pieces = corpus.split("train", model.config.context)
-    about = (evaluated.hash, corpus.fingerprint)
-    return train_probe(model.params, model.config, pieces, config, path, about=about)
+    if options.probe is not None:
+        probe = open_probe(options.probe, evaluated)
+    else:
+        probe = find_or_train_probe(evaluated, options.data, config, options.out, log)
+    return [*namers, probe.reader], probe
 
 
 def _encipher(options: Options, evaluated: EvaluatedModel, texts: HeldOut) -> Ciphertext:
@@ -209,195 +181,124 @@ def _encipher(options: Options, evaluated: EvaluatedModel, texts: HeldOut) -> Ci
     # Symbols of different keys have nothing in common but what they stand for.
     by_ST = texts.tok_ST if options.fresh_keys else cipher_ST
     truth_C = letters_C if options.fresh_keys else inverse(key_SV)[0, letters_C]
-    symbol_ST = number_symbols(by_ST, letters_C, size)
-    return Ciphertext(texts.tok_ST, cipher_ST, key_SV, letters_C, symbol_ST, truth_C)
+    return Ciphertext(texts, cipher_ST, size, letters_C, number_symbols(by_ST, letters_C, size), truth_C)
 
 
-def _setup(options: Options, evaluated: EvaluatedModel, texts: HeldOut, text: Ciphertext) -> dict[str, Any]:
+def _setup(options: Options, window: int, evaluated: EvaluatedModel, text: Ciphertext) -> Setup:
     config, decode = evaluated.model.config, evaluated.model.vocab.decode
-    return {
-        "model": evaluated.name,
-        "sequences": len(text.plain_ST),
-        "pieces": texts.piece_S,
-        "context": config.context,
-        "vocab_size": config.vocab_size,
-        "matrix_parameters": config.n_matmul_parameters,
-        "training_flop": training_flop(config, read_description(find_model(options.model))["notes"]),
-        "split": options.split,
-        "dtype": options.dtype,
-        "window": options.window,
-        "fresh_keys": options.fresh_keys,
-        "symbols": decode(text.letters_C),
-        "truth": decode(text.truth_C),
-        "example": decode(text.cipher_ST[0, :80]),
-    }
+    return Setup(
+        model=evaluated.name,
+        sequences=len(text.cipher_ST),
+        pieces=text.plain.piece_S.tolist(),
+        context=config.context,
+        vocab_size=config.vocab_size,
+        matrix_parameters=config.n_matmul_parameters,
+        training_flop=training_flop(config, read_description(find_model(options.model))["notes"]),
+        split=options.split,
+        dtype=options.dtype,
+        window=window,
+        fresh_keys=options.fresh_keys,
+        symbols=decode(text.letters_C),
+        truth=decode(text.truth_C),
+        example=decode(text.cipher_ST[0, :80]),
+    )
 
 
 def training_flop(config: ModelConfig, notes: dict[str, Any]) -> float | None:
     """What the model's training took by 6N + 12LHT a token, where its exporter noted steps and batch."""
     try:
-        return float(notes["step"] * notes["config"]["batch_size"] * config.context) * config.flop_per_token(
-            config.context
-        )
+        tokens = notes["step"] * notes["config"]["batch_size"] * config.context
     except (KeyError, TypeError):
         return None
+    return float(tokens) * config.flop_per_token(config.context)
 
 
 def _read(
-    options: Options,
-    evaluated: EvaluatedModel,
-    texts: HeldOut,
-    text: Ciphertext,
-    readers: list[SymbolNamer],
-    starts: list[int],
-) -> tuple[dict[str, Stretches], dict[str, SoftKey]]:
-    """The names and the soft key of each reader; logits are reduced batch by batch and never held all at once."""
-    model, size = evaluated.model, evaluated.model.config.vocab_size
-    n_texts, length = text.cipher_ST.shape
-    named: dict[str, Stretches] = {
-        reader.name: {
-            first: np.empty((n_texts, stop - first), np.int64)
-            for first, stop in _stretches(reader, options.window, length)
-        }
-        for reader in readers
-    }
-    soft = {
-        reader.name: SoftKey.empty(
-            starts, options.soft_window, options.temperature, len(text.letters_C), size
-        )
-        for reader in readers
-    }
-    batches = forward_batches(
-        model.params,
-        model.config,
-        text.cipher_ST,
-        texts.piece_S,
-        seed=options.seed,
-        batch_size=options.batch_size,
-        dtype=options.dtype,
-    )
-    for rows, reading in _shown(batches, len(text.cipher_ST)):
-        for reader in readers:
-            logits_between = _logits_between(reader, reading.h_BTD)
-            for first, name_SN in named[reader.name].items():
-                name_SN[rows] = logits_between(first, first + name_SN.shape[1]).argmax(axis=2)
-            soft[reader.name].add(text.symbol_ST[rows], logits_between)
-    return named, soft
-
-
-def _stretches(reader: SymbolNamer, window: int, length: int) -> list[tuple[int, int]]:
-    """Where a reader's names are wanted: a causal one names all in one go, one that looks ahead window by window."""
-    if not reader.looks_ahead:
-        return [(0, length)]
-    return [(first, first + window) for first in (*range(0, length - window, STRIDE), length - window)]
-
-
-def _logits_between(reader: SymbolNamer, h_BTD: jax.Array) -> Callable[[int, int], np.ndarray]:
-    """A function from (first, stop) to the logits of that stretch when the text is read up to its end."""
-    if reader.looks_ahead:
-        return lambda first, stop: np.asarray(reader.logits(h_BTD, stop)[:, first:stop])
-    whole_BTV = np.asarray(reader.logits(h_BTD))
-    return lambda first, stop: whole_BTV[:, first:stop]
-
-
-def _shown(batches: Iterator[tuple[slice, Any]], total: int) -> Iterator[tuple[slice, Any]]:
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("deciphering", total=total)
-        for rows, reading in batches:
-            yield rows, reading
-            progress.update(task, completed=rows.stop)
-
-
-def _record_votes(
-    record: Callable[..., None],
-    options: Options,
-    text: Ciphertext,
-    size: int,
-    reader: str,
-    named: Stretches,
-    say: Say,
+    options: Options, evaluated: EvaluatedModel, text: Ciphertext, namings: list[Naming], recorder: Recorder
 ) -> None:
-    """Precision at every offset, and the key that the last windows vote for."""
+    """Read the ciphertext once, and name its symbols in every way."""
+    with recorder.progress("texts deciphered", len(text.cipher_ST)) as advance:
+        for rows, output in forward_batches(
+            evaluated.model.params,
+            evaluated.model.config,
+            text.cipher_ST,
+            text.plain.piece_S,
+            seed=options.seed,
+            batch_size=options.batch_size,
+            dtype=options.dtype,
+        ):
+            for naming in namings:
+                naming.add(rows, text.symbol_ST[rows], output.h_BTD)
+            advance(rows.stop - rows.start)
+
+
+def _precision(naming: Naming, text: Ciphertext, window: int) -> Precision:
+    """The share of letters that the vote in a window names rightly, at every start of the window."""
     counted = [
         sliding_counts(
-            text.symbol_ST[:, first : first + name_SN.shape[1]],
+            text.symbol_ST[:, start : start + name_SN.shape[1]],
             name_SN,
             text.truth_C[None],
-            size=size,
-            window=options.window,
+            size=text.vocab_size,
+            window=window,
         )
-        for first, name_SN in named.items()
+        for start, name_SN in naming.name_by_start.items()
     ]
     right_SW, seen_SW = (np.concatenate(parts, axis=1) for parts in zip(*counted, strict=True))
-    start_W = np.concatenate(
-        [first + np.arange(right.shape[1]) for first, (right, _) in zip(named, counted, strict=True)]
-    )
-    mean_W, half_W = mean_precision(right_SW, seen_SW)
-    end = slice(-options.window, None)
-    name_SN = named[max(named)][:, end]
     # The same for all symbols, which the model's lexicon permutes too: the plain text tells them apart as well as
     # the ciphertext does, and names the truth.
-    every_right_S1, every_seen_S1 = sliding_counts(
-        text.plain_ST[:, end], name_SN, np.arange(size)[None], size=size, window=options.window
-    )
-    every_mean, every_half = mean_precision(every_right_S1, every_seen_S1)
-    record(
-        "precision",
-        reader=reader,
-        start=start_W,
-        precision=np.round(mean_W, 6),
-        half_width=np.round(half_W, 6),
+    name_SN, plain_SN = naming.last_names(window), text.plain.tok_ST[:, -window:]
+    all_symbols_1V = np.arange(text.vocab_size)[None]
+    all_counts = sliding_counts(plain_SN, name_SN, all_symbols_1V, size=text.vocab_size, window=window)
+    return Precision(
+        namer=naming.namer.name,
+        start=naming.window_starts(window),
+        precision=_shares(right_SW, seen_SW),
         symbols_seen=float(seen_SW[:, -1].mean()),
-        last=mean_W[-1],
-        last_half_width=half_W[-1],
-        last_by_text=_shares(right_SW[:, -1], seen_SW[:, -1]),
-        last_all_symbols=every_mean[0],
-        last_all_symbols_half_width=every_half[0],
-        named_rightly=float((name_SN == text.plain_ST[:, end]).mean()),
+        last_by_text=(right_SW[:, -1] / np.where(seen_SW[:, -1] > 0, seen_SW[:, -1], np.nan)).tolist(),
+        last_all_symbols=_shares(*all_counts)[0],
+        named_rightly=float((name_SN == plain_SN).mean()),
     )
-    name_SC = majority(text.symbol_ST[:, end], name_SN, len(text.letters_C), size)
+
+
+def _shares(right_SW: np.ndarray, seen_SW: np.ndarray) -> list[Share]:
+    """The mean precision of each window, with its interval."""
+    mean_W, half_W = mean_precision(right_SW, seen_SW)
+    low_W, high_W = np.maximum(mean_W - half_W, 0), np.minimum(mean_W + half_W, 1)
+    return [Share(*shares) for shares in np.stack([mean_W, low_W, high_W], axis=1).tolist()]
+
+
+def _whole_key(naming: Naming, text: Ciphertext, window: int) -> WholeKey:
+    """The key that the last windows of all texts vote for, and the votes."""
+    n_letters, size = len(text.letters_C), text.vocab_size
+    name_SC = majority(text.symbol_ST[:, -window:], naming.last_names(window), n_letters, size)
     votes_CV = tally(name_SC, size)
     key_C = whole_key(name_SC, size)
-    others_C = votes_CV.sum(axis=1) - votes_CV[:, text.letters_C].sum(axis=1)
+    for_letters_CC = votes_CV[:, text.letters_C]
     wrong_CV = votes_CV.copy()
-    wrong_CV[np.arange(len(wrong_CV)), text.truth_C] = 0
-    record(
-        "key",
-        reader=reader,
+    wrong_CV[np.arange(n_letters), text.truth_C] = 0
+    return WholeKey(
+        namer=naming.namer.name,
         named=[None if name == NONE else chr(name) for name in key_C],
         right=int((key_C == text.truth_C).sum()),
-        seen=int((key_C != NONE).sum()),
-        votes=votes_CV[:, text.letters_C],
-        votes_for_others=others_C,
+        votes=for_letters_CC.tolist(),
+        votes_for_others=(votes_CV.sum(axis=1) - for_letters_CC.sum(axis=1)).tolist(),
         confused_with=[chr(row.argmax()) if row.any() else None for row in wrong_CV],
     )
-    say(
-        f"{reader}: the last window names {mean_W[-1]:.2%} of its letters rightly, the whole key "
-        f"{(key_C == text.truth_C).sum()} of {len(key_C)}."
-    )
 
 
-def _shares(right_S: np.ndarray, seen_S: np.ndarray) -> list[float | None]:
-    """Each text's precision; None where the window has no letter."""
-    return [
-        round(int(right) / int(seen), 6) if seen else None
-        for right, seen in zip(right_S, seen_S, strict=True)
-    ]
-
-
-def _record_soft(record: Callable[..., None], text: Ciphertext, reader: str, soft: SoftKey) -> None:
-    rows = np.arange(len(text.letters_C))
+def _key_probabilities(naming: Naming, text: Ciphertext) -> Iterator[KeyProbabilities]:
+    soft, row_C = naming.soft, np.arange(len(text.letters_C))
     for start, p_CV, n_C in zip(soft.starts, soft.matrices(), soft.n_KC, strict=True):
-        true_C = p_CV[rows, text.truth_C]
-        record(
-            "soft",
-            reader=reader,
+        matrix_CC = p_CV[:, text.letters_C]
+        true_C = np.nan_to_num(p_CV[row_C, text.truth_C])
+        yield KeyProbabilities(
+            namer=naming.namer.name,
             start=start,
             window=soft.window,
             temperature=soft.temperature,
-            matrix=np.round(p_CV[:, text.letters_C], 6),
-            others=np.round(1 - p_CV[:, text.letters_C].sum(axis=1), 6),
-            sequences_by_symbol=n_C,
-            on_truth=float(np.sum(np.nan_to_num(true_C) * n_C) / max(n_C.sum(), 1)),
+            matrix=matrix_CC.round(6).tolist(),
+            others=(1 - matrix_CC.sum(axis=1)).round(6).tolist(),
+            sequences_by_symbol=n_C.tolist(),
+            on_truth=float(np.sum(true_C * n_C) / max(n_C.sum(), 1)),
         )

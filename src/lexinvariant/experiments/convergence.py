@@ -17,7 +17,7 @@ from lexinvariant.experiments.evaluated_model import (
     held_out,
     open_one_or_pair,
 )
-from lexinvariant.experiments.options import CommonOptions, Count
+from lexinvariant.experiments.options import CommonOptions, Count, choose_window
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.scoring import mixture
@@ -108,17 +108,6 @@ def run(options: Options, recorder: Recorder) -> None:
             f"{options.corpus_name}: the gap falls from {gap.start():.2f} to {gap.end():.2f} times the standard "
             "model's perplexity (the paper: 9 to under 1)"
         )
-
-
-def choose_window(wanted: int | None, context: int) -> int:
-    """The paper's window, or a quarter of a context that is short for it."""
-    window = max(1, min(paper.WINDOW, context // 4)) if wanted is None else wanted
-    if not 1 <= window <= context:
-        raise UserError(
-            f"A window of {window} symbols does not fit the model's context of {context}: give --window a number "
-            f"from 1 to {context}."
-        )
-    return window
 
 
 def _models(options: Options) -> list[EvaluatedModel]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 from lexinvariant.errors import UserError
+from lexinvariant.results import paper
 
 
 @dataclass(frozen=True)
@@ -48,3 +49,14 @@ def check_counts(options: Any) -> None:
         for least in (mark.least for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, AtLeast)):
             if getattr(options, name) < least:
                 raise UserError(f"{flag(name)} is {getattr(options, name)}: give at least {least}.")
+
+
+def choose_window(wanted: int | None, context: int) -> int:
+    """The paper's window, or a quarter of a context that is short for it."""
+    window = max(1, min(paper.WINDOW, context // 4)) if wanted is None else wanted
+    if not 1 <= window <= context:
+        raise UserError(
+            f"A window of {window} symbols does not fit the model's context of {context}: give --window a number "
+            f"from 1 to {context}."
+        )
+    return window

@@ -83,10 +83,7 @@ class Experiment:
 
     @property
     def row_kinds(self) -> tuple[type[Row], ...]:
-        try:
-            return self._module("results").ROWS
-        except ModuleNotFoundError:  # TEMPORARY, until all are converted
-            return ()
+        return self._module("results").ROWS
 
     def run(self, options: Any, command: str = "", log: Log = lambda line: None) -> list[Row]:
         """Measure, append the rows to NAME.jsonl in the output folder, and return them."""
@@ -102,10 +99,7 @@ class Experiment:
         return recorder.rows
 
     def section(self, rows: Rows) -> Section | None:
-        try:
-            return self._module("results").section(rows)
-        except ModuleNotFoundError:  # TEMPORARY, until all are converted
-            return None
+        return self._module("results").section(rows)
 
     def options_for(self, pair: Pair) -> Any:
         """The options with which `reproduce` runs it."""
@@ -161,7 +155,7 @@ EXPERIMENTS = (
         "cipher-key",
         "the key of a substitution cipher, read off a model's states",
         suits=_characters_with_head,
-        full={"reader": "both"},
+        full={"namer": "both"},
         quick={"sequences": 40},
     ),
     Experiment("decipher", "solvers of substitution ciphers side by side: errors, seconds, calibration"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullFormatter, NullLocator
@@ -108,10 +109,11 @@ def draw(figure: Figure, theme: Theme) -> Canvas:
         places: list[Axes] = list(grid.ravel())
         series = _series_of(figure)
         image: Any = None
-        for axes, panel in zip(places, figure.panels, strict=False):
-            image = _panel(axes, panel, series, theme) or image
-        for axes in places[len(figure.panels) :]:
-            axes.remove()
+        for axes, panel in zip_longest(places, figure.panels):
+            if panel is not None and panel.marks:
+                image = _panel(axes, panel, series, theme) or image
+            else:
+                axes.remove()
         for title, first in zip(figure.row_titles, grid[:, 0], strict=False):
             first.set_ylabel(f"{title}\n{first.get_ylabel()}")
         if figure.colour_bar and image is not None:
@@ -279,6 +281,7 @@ def _heat_map(axes: Axes, mark: HeatMap, theme: Theme) -> Any:
     rows, columns = cells.shape
     edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
     image = axes.pcolormesh(*edges, cells, cmap=_heat_colours(theme), vmin=0.0, vmax=1.0)
+    image.set(edgecolor=to_rgba(INK[theme][0], 0.08), linewidth=0.4)
     axes.grid(visible=False)
     if mark.divider is not None:
         axes.axvline(mark.divider - 0.5, color=INK[theme][0], linewidth=0.8)
@@ -307,6 +310,12 @@ def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis, monospace: float | N
         side.set_tick_params(length=0)
         if which == "x" and monospace is None:
             axes.grid(visible=False, axis="x")
+        if which == "x" and monospace:
+            side.set_tick_params(pad=monospace)
+            # Symbols stand on one line, with or without tails; words are turned.
+            for text in axes.get_xticklabels():
+                is_word = len(text.get_text()) > 2
+                text.set(rotation=90 * is_word, verticalalignment="top" if is_word else "baseline")
         return
     ticks: Any = axis.ticks
     if ticks is None and axis.scale == "log":

@@ -110,7 +110,7 @@ Mark = Line | Reference | Bars | Marks | BlankRows | HeatMap
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes."""
+    """One pair of axes; without marks, an empty place."""
 
     title: str
     marks: Sequence[Mark]

@@ -31,6 +31,8 @@ class Column(Generic[Item]):
     format: str = ""
     """A format specification as in f-strings; None is written as `missing`."""
     missing: str = ""
+    paper: str = "not given"
+    """What the paper has for it, in a table whose rows are measures."""
 
     def cell(self, item: Item) -> str:
         value = self.value(item) if callable(self.value) else getattr(item, self.value)
@@ -95,3 +97,9 @@ def percent(share: float | None, low: float | None = None, high: float | None = 
 def slug(name: str) -> str:
     """A name as part of a file's."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "text"
+
+
+def visible(character: str) -> str:
+    """A character as it can be seen."""
+    marks = {" ": "␣", "\n": "↵", "\t": "⇥"}
+    return marks.get(character, character if character.isprintable() else f"{ord(character):#04x}")

@@ -1,0 +1,227 @@
+"""Uncertainty over lexical permutations: the paper's four texts together, and each other text alone."""
+
+from __future__ import annotations
+
+import math
+import string
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from lexinvariant.results.figure import Axis, Figure, HeatMap, Panel
+from lexinvariant.results.paper_texts import PAPER_TEXTS
+from lexinvariant.results.rows import Row, Rows
+from lexinvariant.results.section import Column, Finding, Section, Table, make_table, slug, visible
+
+LETTERS = string.ascii_lowercase
+CODE = ":{"
+"""The two candidates of the paper's code texts."""
+NOTICEABLE = 0.02
+"""A character that any occurrence gives this much gets a column of its own."""
+MOST_COLUMNS = 34
+MOST_ROWS_NAMED = 40
+LONGEST_LINE_SHOWN = 24
+OTHERS = "rest"
+PAPER_SAYS = {text.name: text.paper_says for text in PAPER_TEXTS}
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CipheredText:
+    """A text with one symbol to decipher."""
+
+    label: str
+    text: str
+    symbol: str
+    truth: str | None
+    """What the symbol stands for, where that is known."""
+    temperature: float
+
+    @property
+    def positions(self) -> list[int]:
+        """Where the symbol stands."""
+        return [i for i, character in enumerate(self.text) if character == self.symbol]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posterior(CipheredText, Row, experiment="uncertainty", kind="posterior"):
+    """What a model takes the symbol to be at each occurrence, O of them, over all V characters."""
+
+    name: str
+    """The model's."""
+    namer: str
+    untempered: list[list[float]]
+    """p_OV, averaged over lexicons."""
+
+    @property
+    def p_OV(self) -> Floats:
+        """At the text's temperature."""
+        return tempered(np.array(self.untempered), self.temperature)
+
+    @property
+    def words(self) -> list[str]:
+        return [shown_word(self.text, position) for position in self.positions]
+
+    @property
+    def paper_says(self) -> str | None:
+        """What the paper reports of its own model, where the text is one of the paper's."""
+        return PAPER_SAYS.get(self.label)
+
+    @property
+    def summary(self) -> str:
+        last_V = self.p_OV[-1]
+        line = (
+            f"{self.label}, T={self.temperature:g}: at the last of {len(self.positions)} occurrences {self.symbol!r} "
+            f"is {chr(last_V.argmax())!r} with probability {last_V.max():.2f}"
+        )
+        if self.truth is not None:
+            first, last = self.p_OV[[0, -1], ord(self.truth)]
+            line += f"; the truth, {self.truth!r}, goes from {first:.2f} to {last:.2f}"
+        return line
+
+
+ROWS = (Posterior,)
+
+
+def tempered(p_OV: Floats, temperature: float) -> Floats:
+    """p^(1/T), normalised: of one draw the same as dividing its logits by T."""
+    with np.errstate(divide="ignore"):
+        log_OV = np.log(p_OV)
+    return np.exp(log_softmax(log_OV / temperature, axis=1))
+
+
+def shown_word(text: str, position: int) -> str:
+    """The line an occurrence stands in if it is short (code), or else its word."""
+    line = text[text.rfind("\n", 0, position) + 1 :].split("\n", 1)[0]
+    if len(line.strip()) <= LONGEST_LINE_SHOWN:
+        return line.strip()
+    words_before = text[: position + 1].split()
+    return (words_before[-1] + text[position + 1 :].partition("\n")[0].partition(" ")[0])[:LONGEST_LINE_SHOWN]
+
+
+def section(rows: Rows) -> Section | None:
+    """Uncertainty over lexical permutations, where its rows are there."""
+    mine = rows.latest_of_each(Posterior, lambda row: row.label)
+    if not mine:
+        return None
+    papers = [row for row in mine if row.paper_says]
+    figures = [_figure("uncertainty", papers)] if papers else []
+    figures += [_figure(f"uncertainty-{slug(row.label)}", [row]) for row in mine if not row.paper_says]
+    tables = [_first_and_last(mine), _every_occurrence(mine)]
+    return Section(
+        "Uncertainty over lexical permutations", _paragraphs(mine), figures, tables, _findings(papers)
+    )
+
+
+def _findings(papers: list[Posterior]) -> list[Finding]:
+    """The paper gives no probabilities, but says that its model ends with the truth in all of its texts."""
+    if not papers:
+        return []
+    last = {row.label: (row.p_OV[-1], ord(row.truth or "")) for row in papers}
+    resolved = sum(int(p_V.argmax()) == truth for p_V, truth in last.values())
+    told = ", ".join(f"{label} {p_V[truth]:.2f}" for label, (p_V, truth) in last.items())
+    measure = "Texts of the paper whose symbol is taken for the truth at its last occurrence"
+    note = f"probability of the truth: {told}"
+    return [Finding(measure, len(papers), resolved, ".0f", note=note)]
+
+
+def _paragraphs(rows: list[Posterior]) -> list[str]:
+    draws = sorted({row.origin.draws or 1 for row in rows})
+    namers = sorted({f"the {row.namer} of {row.name}" for row in rows})
+    return [
+        "In each text one symbol stands for another character throughout. The model reads the text under random "
+        "lexicons, to which all names are alike, and at each occurrence a classifier reads off its state what the "
+        "symbol stands for, given the text up to there and no further.",
+        f"Read by {' and '.join(namers)}; probabilities averaged over {' or '.join(map(str, draws))} lexicons, then "
+        "tempered: p^(1/T), normalised. A temperature above 1 shows doubts that a confident classifier hides, as in "
+        "the paper's panels on code.",
+    ]
+
+
+def columns_of(row: Posterior) -> list[str]:
+    """The candidates shown: letters (or the paper's two for code), the truth, and all that is noticeable."""
+    about_letters = row.truth is None or row.truth in LETTERS
+    shown = set(LETTERS if about_letters else CODE) | set(row.truth or "")
+    highest_V = row.p_OV.max(axis=0)[:128]
+    for code in np.argsort(-highest_V):
+        if highest_V[code] < NOTICEABLE or len(shown) >= MOST_COLUMNS:
+            break
+        shown.add(chr(code))
+    return sorted(shown, key=lambda character: (character not in LETTERS, character))
+
+
+def _panel(row: Posterior) -> Panel:
+    columns = columns_of(row)
+    shown_OC = row.p_OV[:, [ord(character) for character in columns]]
+    others_O = np.maximum(1 - shown_OC.sum(axis=1), 0)
+    framed = columns.index(row.truth) if row.truth else None
+    heat_map = HeatMap(np.column_stack([shown_OC, others_O]), divider=len(columns), framed=framed)
+    places = [f"{word}  {at + 1:>3}" for word, at in zip(row.words, row.positions, strict=True)]
+    every = math.ceil(len(places) / MOST_ROWS_NAMED)
+    stands = f"{visible(row.symbol)} stands for {visible(row.truth)}, " if row.truth else ""
+    return Panel(
+        f"{row.label}: {stands}T = {row.temperature:g}",
+        [heat_map],
+        Axis("candidate", names=[*map(visible, columns), OTHERS]),
+        Axis("occurrence, symbols read", names=[p if o % every == 0 else "" for o, p in enumerate(places)]),
+        monospace=8.5,
+    )
+
+
+def _figure(name: str, rows: list[Posterior]) -> Figure:
+    across = min(2, len(rows))
+    tallest = min(max(len(row.positions) for row in rows), MOST_ROWS_NAMED)
+    marked = "The true answer's column is framed. " if any(row.truth for row in rows) else ""
+    return Figure(
+        name,
+        "Heat maps of what the symbol is taken for at each occurrence. " + " ".join(map(_story, rows)),
+        "Each row is an occurrence of the symbol, from first to last, with the word or line it stands in and the "
+        f"number of symbols read; each column a candidate, {OTHERS!r} all other characters together. {marked}"
+        "Numbers are in the table.",
+        list(map(_panel, rows)),
+        across,
+        (7.2 * across, (0.31 * tallest + 1.3) * math.ceil(len(rows) / across)),
+        legend="none",
+        colour_bar="probability",
+    )
+
+
+def _best(p_V: Floats, count: int = 3) -> str:
+    return ", ".join(f"{visible(chr(code))} {p_V[code]:.2f}" for code in np.argsort(-p_V)[:count])
+
+
+def _story(row: Posterior) -> str:
+    first, last = (_best(row.p_OV[o], 1) for o in (0, -1))
+    truth = f" (truth {visible(row.truth)})" if row.truth else ""
+    return f"{row.label}{truth}: at first {first}, at last {last}."
+
+
+def _first_and_last(rows: list[Posterior]) -> Table:
+    columns = [
+        Column[Posterior]("Text", "label"),
+        Column("Truth", lambda row: visible(row.truth) if row.truth else None, missing="not given"),
+        Column("T", "temperature", "g"),
+        Column("First occurrence", lambda row: _best(row.p_OV[0])),
+        Column("Last occurrence", lambda row: _best(row.p_OV[-1])),
+        Column("Paper's model", "paper_says", missing="none"),
+    ]
+    return make_table("What the symbol is taken for, first and last", rows, columns)
+
+
+def _every_occurrence(rows: list[Posterior]) -> Table:
+    def truth(p_V: Floats, row: Posterior) -> str:
+        return f"{p_V[ord(row.truth)]:.3f}" if row.truth else "not given"
+
+    cells = [
+        (row.label, word, f"{position + 1}", _best(p_V), truth(p_V, row), truth(plain_V, row))
+        for row in rows
+        for word, position, p_V, plain_V in zip(
+            row.words, row.positions, row.p_OV, np.array(row.untempered), strict=True
+        )
+    ]
+    at = "P(truth) at T"
+    header = ("Text", "Word or line", "Symbols read", "Three most likely", at, f"{at} = 1")
+    return Table("Every occurrence", header, cells)
