@@ -74,7 +74,7 @@ class Model(Weights):
         if isinstance(texts, str):
             texts = [texts]
         elif not isinstance(texts, Iterable):
-            raise UserError(f"Give a text or a list of texts to score, not {_a(texts)}.")
+            raise UserError(f"Give a text or a list of texts to score, not {_type_of(texts)}.")
         tokens = [self._encode(text, self._alphabet(text)) for text in map(_checked_text, texts)]
         self._warn_beyond_context(tokens)
         return score_tokens(self.params, self.config, tokens, draws=draws, seed=seed)
@@ -211,13 +211,13 @@ class Model(Weights):
         return replace(self, config=replace(self.config, lexicon=lexicon))
 
 
-def _a(value: object) -> str:
+def _type_of(value: object) -> str:
     return f"a value of type {type(value).__name__}"
 
 
 def _checked_text(text: object) -> str:
     if not isinstance(text, str):
-        raise UserError(f"Give texts as str, not {_a(text)}.")
+        raise UserError(f"Give texts as str, not {_type_of(text)}.")
     return text
 
 
@@ -226,7 +226,7 @@ def _distinct_symbols(text: str | Sequence[str]) -> tuple[str, ...]:
     symbols = tuple(dict.fromkeys(text)) if isinstance(text, Iterable) else (text,)
     for symbol in symbols:
         if not isinstance(symbol, str):
-            raise UserError(f"Give a text, or a list of symbols that are str, not {_a(symbol)}.")
+            raise UserError(f"Give a text, or a list of symbols that are str, not {_type_of(symbol)}.")
     return symbols
 
 

@@ -16,6 +16,7 @@ class Arguments:
     """Loss, perplexity at the end of the context and, with a deciphering head, the share of symbols it names rightly.
 
     example: lexinvariant evaluate runs/mine/model --data data/stdlib --split test
+
     example: lexinvariant evaluate bundled --data data/stdlib --lexicon gaussian --json
     """
 

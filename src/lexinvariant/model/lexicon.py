@@ -76,8 +76,9 @@ class DrawInputs(NamedTuple):
     dtype: jnp.dtype
     anneal_hi: jax.Array | float
 
-    def n_rows(self, kind: LexiconKind) -> int:
-        facts = LEXICON_KINDS[kind]
+    def n_rows(self, kind: LexiconKind | None = None) -> int:
+        """Rows of a sequence's table, of this kind of lexicon or of another."""
+        facts = LEXICON_KINDS[kind or self.lexicon.kind]
         return facts.n_rows(self.model.vocab_size, self.tok_BT.shape[1], self.model.readout)
 
 
@@ -86,6 +87,8 @@ _DRAW: dict[LexiconKind, Draw] = {}
 
 
 def _draws(kind: LexiconKind) -> Callable[[Draw], Draw]:
+    """Makes a function the one that draws this kind."""
+
     def register(function: Draw) -> Draw:
         _DRAW[kind] = function
         return function
@@ -119,16 +122,14 @@ def _draw_learned(inputs: DrawInputs) -> Lexicon:
 
 @_draws("gaussian")
 def _draw_gaussian(inputs: DrawInputs) -> Lexicon:
-    rank_BT, shape = first_occurrence(inputs.tok_BT), (inputs.n_rows("gaussian"), inputs.model.width)
+    rank_BT, shape = first_occurrence(inputs.tok_BT), (inputs.n_rows(), inputs.model.width)
     table_BRD = jax.vmap(lambda key: jax.random.normal(key, shape, inputs.dtype))(inputs.key_B)
     return Lexicon(rank_BT, rank_BT, table_BRD)
 
 
 @_draws("permuted")
 def _draw_permuted(inputs: DrawInputs) -> Lexicon:
-    permutation_BV = jax.vmap(lambda key: jax.random.permutation(key, inputs.n_rows("permuted")))(
-        inputs.key_B
-    )
+    permutation_BV = jax.vmap(lambda key: jax.random.permutation(key, inputs.n_rows()))(inputs.key_B)
     row_BT = jnp.take_along_axis(permutation_BV, first_occurrence(inputs.tok_BT), axis=1)
     return _with_gaussian_share(inputs, row_BT)
 
@@ -139,7 +140,7 @@ def _draw_annealed(inputs: DrawInputs) -> Lexicon:
         key_share, key_permutation = jax.random.split(key)
         hi = inputs.anneal_hi
         share = jnp.where(jnp.isinf(hi), 1.0, hi * jax.random.uniform(key_share))
-        return partial_permutation(key_permutation, share, inputs.n_rows("annealed"))
+        return partial_permutation(key_permutation, share, inputs.n_rows())
 
     row_BT = jnp.take_along_axis(jax.vmap(permute)(inputs.key_B), inputs.tok_BT, axis=1)
     return _with_gaussian_share(inputs, row_BT)
@@ -147,7 +148,7 @@ def _draw_annealed(inputs: DrawInputs) -> Lexicon:
 
 @_draws("mixed")
 def _draw_mixed(inputs: DrawInputs) -> Lexicon:
-    table_VD, rows = inputs.table_VD, inputs.n_rows("mixed")
+    table_VD, rows = inputs.table_VD, inputs.n_rows()
 
     def randomise(key: jax.Array) -> jax.Array:
         key_which, key_row = jax.random.split(key)
@@ -163,7 +164,7 @@ def _draw_mixed(inputs: DrawInputs) -> Lexicon:
 
 @_draws("token-permuted")
 def _draw_token_permuted(inputs: DrawInputs) -> Lexicon:
-    config, rows = inputs.lexicon, inputs.n_rows("token-permuted")
+    config, rows = inputs.lexicon, inputs.n_rows()
 
     def permute(key: jax.Array, tok_T: jax.Array) -> jax.Array:
         key_which, key_permutation = jax.random.split(key)

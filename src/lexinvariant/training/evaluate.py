@@ -49,7 +49,7 @@ def evaluate(
     seed: int = 0,
     dtype: str = "float32",
 ) -> Evaluation:
-    """Average over the first `sequences` pieces that fill a whole context (all pieces, if none does).
+    """Average over `sequences` pieces, spread evenly over those that fill a whole context (over all, if none does).
 
     A piece's lexicon comes from the piece's own number, so the result does not depend on the batch size.
     """
