@@ -141,6 +141,11 @@ class LexiconConfig:
         return dataclasses.replace(self, kind=LEXICON_KINDS[self.kind].at_evaluation, gaussian_share=0.0)
 
     @property
+    def is_random(self) -> bool:
+        """Whether a trained model is used with lexicons that are drawn, so that more than one draw can be averaged."""
+        return self.at_evaluation.kind != "learned"
+
+    @property
     def is_lexinvariant(self) -> bool:
         """Whether a symbol's name carries no information at evaluation."""
         return LEXICON_KINDS[self.at_evaluation.kind].is_lexinvariant

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-MASKED = -1e30  # a finite minus infinity: a row of nothing else has a gradient of 0 and not of NaN
+MASKED = -1e30  # a finite minus infinity: its softmax is 0 and its gradient is not NaN
 
 
 def distance_buckets(n: int, buckets: int, max_distance: int) -> np.ndarray:
@@ -106,9 +106,8 @@ def cached_attention(
     past_BNS = jnp.einsum("bnk,bsnk->bns", q_B1NK[:, 0], past_k_BSNK, preferred_element_type=jnp.float32)
     past_BNS += bias_NS[:, jnp.maximum(distance_BS, 0)].swapaxes(0, 1)
     past_BNS = jnp.where(distance_BS[:, None] > 0, past_BNS, MASKED)
-    now_BN1 = (
-        jnp.einsum("bonk,bonk->bno", q_B1NK, k_B1NK, preferred_element_type=jnp.float32) + bias_NS[:, :1]
-    )
+    now_BN1 = jnp.einsum("bonk,bonk->bno", q_B1NK, k_B1NK, preferred_element_type=jnp.float32)
+    now_BN1 += bias_NS[:, :1]
     weight = jax.nn.softmax(jnp.concatenate([past_BNS, now_BN1], axis=2)).astype(v_B1NK.dtype)
     mixed_BNK = jnp.einsum("bns,bsnk->bnk", weight[:, :, :-1], past_v_BSNK) + weight[:, :, -1:] * v_B1NK[:, 0]
     return mixed_BNK[:, None]

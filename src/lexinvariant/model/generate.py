@@ -6,11 +6,11 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
+from lexinvariant.model.attention import MASKED
 from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.continuation import DecodeState, decode_step, prefill
 from lexinvariant.model.params import Params
 from lexinvariant.model.ranks import check_prompt, symbols_by_rank, to_ranks
-from lexinvariant.model.readout import IMPOSSIBLE
 from lexinvariant.rng import Stream, key_at
 
 
@@ -21,7 +21,7 @@ def _round_up(n: int) -> int:
 
 def _mask_all_but_top(logp_BR: jax.Array, top_k: int) -> jax.Array:
     kth_B1 = jax.lax.top_k(logp_BR, top_k)[0][:, -1:]
-    return jnp.where(logp_BR >= kth_B1, logp_BR, IMPOSSIBLE)
+    return jnp.where(logp_BR >= kth_B1, logp_BR, MASKED)
 
 
 @jit_fast_compile(static_argnames=("config", "n_tokens", "top_k"))

@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from lexinvariant.config import ModelConfig
+from lexinvariant.model.attention import MASKED
 from lexinvariant.model.lexicon import Lexicon, distinct, first_occurrence, first_position, rows_at
 from lexinvariant.model.params import Params
 from lexinvariant.model.recall import recall_logits
-
-IMPOSSIBLE = -1e30  # a finite minus infinity: its softmax is 0 and its gradient is not NaN
 
 
 def after_start(params: Params, h_BTD: jax.Array) -> jax.Array:
@@ -77,8 +76,8 @@ def combine_seen(
     """Log p(target) when ranks below n_seen have a logit each and the other symbols share one."""
     n_unseen_BT = vocab_size - n_seen_BT
     seen_BTR = jnp.arange(logits_BTR.shape[2]) < n_seen_BT[:, :, None]
-    logits_BTR = jnp.where(seen_BTR, logits_BTR, IMPOSSIBLE)
-    unseen_BT = jnp.where(n_unseen_BT > 0, unseen_BT, IMPOSSIBLE)
+    logits_BTR = jnp.where(seen_BTR, logits_BTR, MASKED)
+    unseen_BT = jnp.where(n_unseen_BT > 0, unseen_BT, MASKED)
     total_BT = jnp.logaddexp(jax.nn.logsumexp(logits_BTR, axis=2), unseen_BT)
     old_BT = jnp.take_along_axis(logits_BTR, rank_BT[:, :, None], axis=2)[:, :, 0]
     new_BT = unseen_BT - jnp.log(jnp.maximum(n_unseen_BT, 1).astype(jnp.float32))
@@ -103,8 +102,8 @@ def next_log_probs(
         logits_BTR += recall_BTR
     n_unseen_BT1 = config.vocab_size - jnp.sum(seen_BTR, axis=2, keepdims=True)
     unseen_BT1 = predictor_BTD.astype(jnp.float32) @ params.unseen_D[:, None] * logit_scale(config)
-    unseen_BT1 = jnp.where(n_unseen_BT1 > 0, unseen_BT1, IMPOSSIBLE)
-    seen_logits_BTR = jnp.where(seen_BTR, logits_BTR, IMPOSSIBLE)
+    unseen_BT1 = jnp.where(n_unseen_BT1 > 0, unseen_BT1, MASKED)
+    seen_logits_BTR = jnp.where(seen_BTR, logits_BTR, MASKED)
     total_BT1 = jnp.logaddexp(jax.nn.logsumexp(seen_logits_BTR, axis=2, keepdims=True), unseen_BT1)
     each_BT1 = unseen_BT1 - jnp.log(jnp.maximum(n_unseen_BT1, 1).astype(jnp.float32))
     return jnp.where(seen_BTR, logits_BTR, each_BT1) - total_BT1

@@ -15,9 +15,7 @@ import jax.numpy as jnp
 
 from lexinvariant.model.params import Recall
 
-MAX_LOG_WEIGHT = (
-    8.0  # bounds the weights, which are exponentials, so that their sums are exact enough in float32
-)
+MAX_LOG_WEIGHT = 8.0  # weights are exponentials: bounded, their sums are exact enough in float32
 
 
 class Memory(NamedTuple):

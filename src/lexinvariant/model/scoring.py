@@ -54,7 +54,7 @@ def check_tokens(config: ModelConfig, tok_T: np.ndarray, name: str) -> None:
 def _n_draws(config: ModelConfig, draws: int) -> int:
     if draws < 1:
         raise UserError(f"Scoring needs at least one draw of the lexicon, not {draws}: give draws=1 or more.")
-    return draws if config.lexicon.is_lexinvariant else 1  # of a standard model nothing is drawn
+    return draws if config.lexicon.is_random else 1
 
 
 def _seed_32(seed: int) -> np.uint32:
