@@ -1,15 +1,19 @@
 """The object that users hold: texts in, numbers and texts out."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 from lexinvariant.api import Model, load
+from lexinvariant.config import LexiconConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model.weights import save_model
+from lexinvariant.model import params as model_params
+from lexinvariant.model.weights import Weights, save_model
 from lexinvariant.text import CharVocab, LetterVocab, train_tokenizer
-from tests.tiny_models import random_model
+from tests.tiny_models import TINY, random_model, random_params
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 
@@ -22,6 +26,14 @@ def permuted() -> Model:
 @pytest.fixture(scope="module")
 def standard() -> Model:
     return random_model(LetterVocab(12), "learned", "full", context=16)
+
+
+@pytest.fixture(scope="module")
+def tokenizer_model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    (folder / "text.txt").write_text("the cat and the hat and the cat sat there " * 20)
+    vocab = train_tokenizer([str(folder / "text.txt")], folder / "tokenizer.json", size=270)
+    return random_model(vocab, "gaussian", "seen", context=16)
 
 
 def test_one_text_is_a_list_of_one(permuted: Model) -> None:
@@ -106,16 +118,162 @@ def test_another_lexicon_keeps_the_weights(permuted: Model) -> None:
 def test_a_model_without_a_table_cannot_have_it_permuted() -> None:
     model = random_model(CharVocab(), "gaussian", "full", context=16)
     assert model.with_lexicon("gaussian").config == model.config
-    with pytest.raises(UserError, match="no learned table"):
+    with pytest.raises(UserError, match="no learned table to be permuted: what fits it is gaussian"):
         model.with_lexicon("permuted")
 
 
-def test_a_tokenizers_model_scores_tokens(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("the cat and the hat and the cat sat there " * 20)
-    vocab = train_tokenizer([str(tmp_path / "text.txt")], tmp_path / "tokenizer.json", size=270)
-    model = random_model(vocab, "gaussian", "seen", context=16)
-    [score] = model.score("the cat the cat")
-    assert len(score) == len(vocab.encode("the cat the cat")) < len("the cat the cat")
+def test_an_unknown_lexicon_is_answered_with_all_kinds(permuted: Model) -> None:
+    with pytest.raises(
+        UserError, match="'foo': it is one of gaussian, learned, permuted, annealed, mixed, token"
+    ):
+        permuted.with_lexicon("foo")  # type: ignore[arg-type]
+
+
+def test_a_model_is_shown_in_one_short_line(permuted: Model) -> None:
+    n = sum(leaf.size for leaf in jax.tree.leaves(permuted.params))
+    assert repr(permuted) == (
+        f"Model(permuted lexicon, 1 layers x 16, {n:,} parameters, letters12 vocabulary of 12, context 16)"
+    )
+    n_arrays = len(jax.tree.leaves(permuted.params))
+    assert repr(permuted.params) == f"Params({n_arrays} arrays, {n:,} numbers)"
+    assert repr(Weights(permuted.config, permuted.params, permuted.vocab)).startswith(
+        "Weights(permuted lexicon"
+    )
+    assert len(repr(model_params.specs(permuted.config))) < 100  # a tree of anything else
+
+
+ANSWERS = [
+    ("permuted", "seen", 0),
+    ("permuted", "seen", 4),
+    ("gaussian", "seen", 0),
+    ("gaussian", "full", 0),
+    ("learned", "full", 0),
+]
+
+
+@pytest.mark.parametrize(("kind", "readout", "recall"), ANSWERS)
+@pytest.mark.parametrize("draws", [1, 3])
+def test_logits_are_distributions_whose_entries_at_the_text_are_its_score(
+    kind: str, readout: str, recall: int, draws: int
+) -> None:
+    shape = replace(TINY, vocab_size=12, context=16, lexicon=LexiconConfig(kind=kind), readout=readout)
+    config = replace(shape, recall_width=recall)
+    model, text = Model(config, random_params(config), LetterVocab(12)), "abacabad"
+    found = model.logits(text, draws=draws, seed=3)
+    assert found.log_probs.shape == (9, 12)
+    assert set(found.symbols) == set("abcdefghijkl")
+    np.testing.assert_allclose(np.exp(found.log_probs).sum(axis=1), 1.0, rtol=1e-5)
+    at_text = [found.log_probs[t, found.symbols.index(symbol)] for t, symbol in enumerate(text)]
+    [score] = model.score(text, draws=draws, seed=3)
+    np.testing.assert_allclose(at_text, score, rtol=1e-4, atol=2e-5)
+    longer = [model.score(text + symbol, draws=draws, seed=3)[0][-1] for symbol in "ab"]
+    np.testing.assert_allclose(found.log_probs[-1, :2], longer, rtol=1e-4, atol=2e-5)
+
+
+def test_columns_of_logits_are_the_texts_own_symbols_then_others_that_are_alike(permuted: Model) -> None:
+    found = permuted.logits("猫犬猫")
+    assert found.symbols[:2] == ("猫", "犬") and len(found.symbols) == 12
+    np.testing.assert_array_equal(found.log_probs[-1, 2:], found.log_probs[-1, 2])
+    np.testing.assert_array_equal(found.log_probs, permuted.logits("aba").log_probs)
+
+
+def test_a_tokenizers_model_has_logits_by_token(tokenizer_model: Model) -> None:
+    found, ids = tokenizer_model.logits("the cat the cat"), tokenizer_model.vocab.encode("the cat the cat")
+    assert found.log_probs.shape == (len(ids) + 1, tokenizer_model.config.vocab_size)
+    assert [found.symbols[i] for i in ids] == [tokenizer_model.vocab.decode([i]) for i in ids]
+    at_text = found.log_probs[np.arange(len(ids)), ids]
+    np.testing.assert_allclose(at_text, tokenizer_model.score("the cat the cat")[0], rtol=1e-4, atol=2e-5)
+
+
+def test_hidden_states_are_those_that_predict(permuted: Model) -> None:
+    first, second = (permuted.hidden_states(text) for text in ("abab", "猫犬猫犬"))
+    assert first.shape == (4, 16) and first.dtype == np.float32
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(permuted.hidden_states("ababc")[:4], first, rtol=1e-5, atol=1e-6)
+    others = [permuted.hidden_states("abab", draw=1), permuted.hidden_states("abab", seed=1)]
+    assert all(np.abs(other - first).max() > 1e-2 for other in others)
+    standard = random_model(LetterVocab(12), "learned", "full", context=16)
+    table_VD = np.asarray(standard.params.embedding.table_VD)
+    logits = standard.hidden_states("abcd") @ table_VD.T / 4  # the square root of the width
+    logp = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    np.testing.assert_allclose(standard.logits("abcd").log_probs[1:], logp, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("hindsight_layers", [0, 1])
+def test_a_posterior_is_what_the_head_says_of_every_symbol(hindsight_layers: int) -> None:
+    config = replace(
+        TINY,
+        context=32,
+        lexicon=LexiconConfig(kind="permuted"),
+        readout="seen",
+        decipher_head=True,
+        decipher_hidden=8,
+        hindsight_layers=hindsight_layers,
+    )
+    model = Model(config, random_params(config, 0.5), CharVocab())
+    found = model.posterior("猫犬猫鳥犬猫")
+    assert found.symbols == ("猫", "犬", "鳥") and len(found.characters) == 128
+    assert found.probs.shape == (3, 128)
+    np.testing.assert_allclose(found.probs.sum(axis=1), 1.0)
+    row = found["犬"]
+    assert list(row.values()) == sorted(row.values(), reverse=True)
+    assert row["x"] == found.probs[1, ord("x")]
+    assert found.best["犬"] == next(iter(row))
+    np.testing.assert_array_equal(model.posterior(["10", "2", "10", "33", "2", "10"]).probs, found.probs)
+    with pytest.raises(KeyError, match="not in the text"):
+        found["x"]
+    with pytest.raises(UserError, match="empty"):
+        model.posterior("")
+
+
+def test_a_model_of_letters_names_letters() -> None:
+    config = replace(
+        TINY, vocab_size=12, context=32, lexicon=LexiconConfig(kind="permuted"), decipher_head=True
+    )
+    found = Model(config, random_params(config), LetterVocab(12)).posterior("xyx")
+    assert found.characters == tuple("abcdefghijkl") and found.probs.shape == (2, 12)
+
+
+def test_a_model_without_a_head_has_no_posterior(permuted: Model) -> None:
+    with pytest.raises(UserError, match="cannot name symbols"):
+        permuted.posterior("abc")
+
+
+@pytest.mark.parametrize(
+    ("method", "argument", "sentence"),
+    [
+        ("score", 3, "Give a text or a list of texts to score, not a value of type int"),
+        ("score", [1], "Give texts as str, not a value of type int"),
+        ("score", None, "not a value of type NoneType"),
+        ("generate", 3, "Give texts as str, not a value of type int"),
+        ("logits", ["a"], "Give texts as str, not a value of type list"),
+        ("hidden_states", b"a", "Give texts as str, not a value of type bytes"),
+        ("decipher", 3, "a list of symbols that are str, not a value of type int"),
+        ("decipher", ["a", 3], "a list of symbols that are str, not a value of type int"),
+    ],
+)
+def test_wrong_types_are_told_in_one_sentence(
+    permuted: Model, method: str, argument: object, sentence: str
+) -> None:
+    with pytest.raises(UserError, match=sentence):
+        getattr(permuted, method)(argument)
+
+
+def test_a_text_beyond_the_context_is_read_with_a_warning(permuted: Model) -> None:
+    warning = "A text has 17 tokens and the model was trained on 16 at a time"
+    with pytest.warns(UserWarning, match=warning) as caught:
+        assert [len(score) for score in permuted.score(["ab", "a" * 17])] == [2, 17]
+    assert len(caught) == 1 and caught[0].filename == __file__
+    with pytest.warns(UserWarning, match=warning):
+        permuted.logits("a" * 17)
+    with pytest.warns(UserWarning, match=warning):
+        permuted.hidden_states("a" * 17)
+
+
+def test_a_tokenizers_model_scores_tokens(tokenizer_model: Model) -> None:
+    [score] = tokenizer_model.score("the cat the cat")
+    n_tokens = len(tokenizer_model.vocab.encode("the cat the cat"))
+    assert len(score) == n_tokens < len("the cat the cat")
 
 
 def test_a_saved_model_scores_as_before(permuted: Model, tmp_path: Path) -> None:

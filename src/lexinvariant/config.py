@@ -6,25 +6,102 @@ configuration is saved as JSON beside each checkpoint and each exported model.
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
+
+from typing_extensions import Doc
 
 from lexinvariant.errors import UserError, nearest
 
 LexiconKind = Literal["gaussian", "learned", "permuted", "annealed", "mixed", "token-permuted"]
 
 
+def _a_row_for_every_symbol(vocab_size: int, length: int, readout: str) -> int:
+    return vocab_size
+
+
+def _a_row_for_symbols_that_occur(vocab_size: int, length: int, readout: str) -> int:
+    """The readout `seen` scores the others without a row."""
+    return min(vocab_size, length) if readout == "seen" else vocab_size
+
+
+@dataclass(frozen=True)
+class LexiconFacts:
+    """What the rest of the code has to know of a kind of lexicon; model/lexicon.py has the function that draws it."""
+
+    about: str
+    has_table: bool
+    """Whether the model has a learned token table."""
+    at_evaluation: LexiconKind
+    """The kind that a trained model is used with: noise that only regularises training is off."""
+    is_lexinvariant: bool
+    """Whether a symbol's name carries no information."""
+    n_rows: Callable[[int, int, str], int] = _a_row_for_every_symbol
+    """Rows of a sequence's table, given (vocab_size, length of the sequence, readout)."""
+
+
+LEXICON_KINDS: dict[LexiconKind, LexiconFacts] = {
+    "gaussian": LexiconFacts(
+        about="fresh N(0, I) rows a sequence, the paper's construction",
+        has_table=False,
+        at_evaluation="gaussian",
+        is_lexinvariant=True,
+        n_rows=_a_row_for_symbols_that_occur,
+    ),
+    "learned": LexiconFacts(
+        about="a fixed table, the standard LM",
+        has_table=True,
+        at_evaluation="learned",
+        is_lexinvariant=False,
+    ),
+    "permuted": LexiconFacts(
+        about="a fresh permutation of a learned table a sequence",
+        has_table=True,
+        at_evaluation="permuted",
+        is_lexinvariant=True,
+    ),
+    "annealed": LexiconFacts(
+        about="permutes a growing share of the symbols as training goes on, and ends as permuted",
+        has_table=True,
+        at_evaluation="permuted",
+        is_lexinvariant=False,
+    ),
+    "mixed": LexiconFacts(
+        about="Gaussian rows for a random share p of the token types, learned rows for the rest",
+        has_table=True,
+        at_evaluation="learned",
+        is_lexinvariant=False,
+    ),
+    "token-permuted": LexiconFacts(
+        about="the paper's B_p, a standard LM trained on sequences in which a share p of the tokens is replaced by a "
+        "random permutation of the vocabulary",
+        has_table=True,
+        at_evaluation="learned",
+        is_lexinvariant=False,
+    ),
+}
+
+
+def check_every_kind(table: Mapping[LexiconKind, Any], name: str) -> None:
+    """Called at import: a kind that was forgotten in one place must not be found out in the middle of a run."""
+    kinds = set(get_args(LexiconKind))
+    if kinds != set(table):
+        raise TypeError(
+            f"{name} and LexiconKind differ in {sorted(kinds ^ set(table))}: every kind needs an entry."
+        )
+
+
+check_every_kind(LEXICON_KINDS, "LEXICON_KINDS")
+
+
 @dataclass(frozen=True)
 class LexiconConfig:
     """Where a sequence's token table comes from."""
 
-    kind: LexiconKind = "gaussian"
-    """gaussian: fresh N(0, I) rows a sequence, the paper's construction. learned: a fixed table, the standard
-    LM. permuted: a fresh permutation of a learned table a sequence. annealed: permutes a growing share of the
-    symbols as training goes on, and ends as permuted. mixed: Gaussian rows for a random share p of the token
-    types, learned rows for the rest. token-permuted: the paper's B_p, a standard LM trained on sequences in
-    which a share p of the tokens is replaced by a random permutation of the vocabulary."""
+    kind: Annotated[
+        LexiconKind, Doc(" ".join(f"{kind}: {facts.about}." for kind, facts in LEXICON_KINDS.items()))
+    ] = "gaussian"
     p: float = 0.2
     """Share of randomised tokens for mixed and token-permuted."""
     unit: Literal["position", "type"] = "position"
@@ -43,6 +120,10 @@ class LexiconConfig:
     """Learnable scale and bias on the embedding: one number each, or one a channel."""
 
     def __post_init__(self) -> None:
+        if self.kind not in LEXICON_KINDS:
+            raise UserError(
+                f"There is no lexicon kind {self.kind!r}: it is one of {', '.join(LEXICON_KINDS)}."
+            )
         for name in ("p", "gaussian_share"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise UserError(
@@ -52,22 +133,22 @@ class LexiconConfig:
 
     @property
     def has_table(self) -> bool:
-        return self.kind != "gaussian"
+        return LEXICON_KINDS[self.kind].has_table
 
     @property
     def at_evaluation(self) -> "LexiconConfig":
-        """The lexicon that a trained model is used with: noise that only regularises training is off."""
-        used: dict[str, LexiconKind] = {
-            "annealed": "permuted",
-            "mixed": "learned",
-            "token-permuted": "learned",
-        }
-        return dataclasses.replace(self, kind=used.get(self.kind, self.kind), gaussian_share=0.0)
+        """The lexicon that a trained model is used with."""
+        return dataclasses.replace(self, kind=LEXICON_KINDS[self.kind].at_evaluation, gaussian_share=0.0)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether a trained model is used with lexicons that are drawn, so that more than one draw can be averaged."""
+        return self.at_evaluation.kind != "learned"
 
     @property
     def is_lexinvariant(self) -> bool:
         """Whether a symbol's name carries no information at evaluation."""
-        return self.at_evaluation.kind in ("gaussian", "permuted")
+        return LEXICON_KINDS[self.at_evaluation.kind].is_lexinvariant
 
 
 @dataclass(frozen=True)

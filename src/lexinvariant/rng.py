@@ -13,7 +13,7 @@ class Stream(IntEnum):
 
     INIT = 0  # address: parameter name
     LEXICON = 1  # address: step, global row
-    DROPOUT = 2  # address: step, global row
+    DROPOUT = 2  # address: step, global row, layer, place in the layer
     EVAL = 3  # address: document, draw
     SAMPLE = 4  # address: sample, position
     PROBE = 5  # address: step, global row
@@ -33,7 +33,11 @@ def keys_for_rows(key: jax.Array, row_B: jax.Array) -> jax.Array:
     return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, row_B)
 
 
+def fold_in_rows(key_B: jax.Array, part: int | jax.Array) -> jax.Array:
+    """Every row's key, with the same part added to its address."""
+    return jax.vmap(jax.random.fold_in, in_axes=(0, None))(key_B, part)
+
+
 def evaluation_keys(seed: int, piece_B: jax.Array, draw: int = 0) -> jax.Array:
     """One key a held-out piece, from the piece's own number: no result depends on the batches."""
-    key_B = keys_for_rows(key_at(seed, Stream.EVAL), piece_B)
-    return jax.vmap(lambda key: jax.random.fold_in(key, draw))(key_B)
+    return fold_in_rows(keys_for_rows(key_at(seed, Stream.EVAL), piece_B), draw)

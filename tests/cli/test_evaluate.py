@@ -43,3 +43,24 @@ def test_what_does_not_fit_is_said(model: str, tmp_path: Path, capsys: pytest.Ca
     small = save_random_model(tmp_path / "small", LetterVocab(5), "permuted", "seen", context=24)
     assert main(["evaluate", small, *FEW]) != 0
     assert "a vocabulary of 12 and the model one of 5" in capsys.readouterr().err
+
+
+def test_json_is_one_object_with_all_numbers(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "numbers.json"
+    assert main(["evaluate", model, *FEW, "--json", "--out", str(out)]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads(out.read_text())
+    assert (printed["model"], printed["split"], printed["lexicon"]) == (model, "valid", "permuted")
+    assert printed["tail_perplexity"] == pytest.approx(math.exp(printed["tail_loss"]))
+    assert len(printed["loss_by_position"]) == 24
+
+
+def test_the_bundled_model_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["evaluate", "--help"])
+    assert "`bundled`" in capsys.readouterr().out
+    # Its vocabulary is larger than the toy language's: every number of it can be told.
+    assert main(["evaluate", "bundled", "--data", "markov12", "--sequences", "1", "--batch-size", "1"]) == 0
+    assert "tail_hindsight_deciphered" in capsys.readouterr().out

@@ -26,7 +26,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("score") / "model"
     lexicon = LexiconConfig(kind="permuted")
     config = ModelConfig(
-        context=32,
+        context=128,
         n_layers=1,
         width=16,
         n_heads=2,

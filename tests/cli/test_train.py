@@ -4,10 +4,12 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,8 @@ from lexinvariant.api import load
 from lexinvariant.cli.main import main
 from lexinvariant.model.weights import read_description
 from lexinvariant.presets import PRESETS
+from lexinvariant.text import LetterVocab
+from lexinvariant.text.toy import MarkovPieces
 from lexinvariant.training.checkpoint import read_notes
 
 SMALL = shlex.split(
@@ -86,6 +90,40 @@ def test_the_standard_twin_has_a_learned_table_and_all_else_equal(
     assert (config["model"]["smeared_keys"], config["optimizer"]["rate"]) == (True, 3e-3)
     first, second = load(run / "model").score(["abacab", "cbcacb"])
     assert first.sum() != second.sum()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("where", "name", "says"),
+    [
+        (MarkovPieces, "batch", "Stopped and saved at step 1: give the same command"),
+        (LetterVocab, "save", "Stopped before the first step"),
+    ],
+    ids=["in the first step", "before it"],
+)
+def test_ctrl_c_before_anything_is_logged_is_no_error(
+    where: type,
+    name: str,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    original = getattr(where, name)
+
+    def interrupted(*args: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return original(*args)
+
+    run = tmp_path / "run"
+    command = ["train", "tiny", *SMALL, "--run.log-every", "10", "--steps", "30", "--out", str(run)]
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, interrupted)
+        assert main(command) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith(says) and "lexinvariant:" not in said.err
+    assert (run / "metrics.jsonl").read_text() == ""
+    assert len(list((run / "checkpoints").glob("step_*"))) == (1 if name == "batch" else 0)
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from lexinvariant.decipher.probe import (
 )
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
-from lexinvariant.model.readout import decipher_logits
+from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.text import MarkovLanguage
 from lexinvariant.text.batch import Batch
 from tests.tiny_models import TINY
@@ -157,7 +157,8 @@ def test_the_head_serves_in_its_place() -> None:
     h_BTD = jnp.linspace(-1, 1, 2 * 3 * D).reshape(2, 3, D)
     logits_BTV = head_namer(model).logits(h_BTD)
     assert logits_BTV.shape == (2, 3, V)
-    np.testing.assert_allclose(logits_BTV, decipher_logits(model.params, h_BTD), rtol=1e-5, atol=1e-6)
+    expected = decipher_logits(model.params, model.config, h_BTD)
+    np.testing.assert_allclose(logits_BTV, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_without_a_head_it_says_so() -> None:

@@ -32,10 +32,10 @@ def run_attention(
     v: np.ndarray,
     bias: np.ndarray,
     dropout: float = 0.0,
-    dropout_key: jax.Array | None = None,
+    dropout_key_B: jax.Array | None = None,
 ) -> np.ndarray:
     arrays = (x.astype(np.float32) for x in (q, k, v, bias))
-    return np.asarray(_attention(*arrays, implementation="xla", dropout=dropout, dropout_key=dropout_key))
+    return np.asarray(_attention(*arrays, implementation="xla", dropout=dropout, dropout_key_B=dropout_key_B))
 
 
 def reference_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: np.ndarray) -> np.ndarray:
@@ -110,7 +110,8 @@ def test_dropout_drops_and_rescales_weights() -> None:
     values = np.zeros((B, T, N, T))
     values[:, np.arange(T), :, np.arange(T)] = 1.0  # so that what comes out is the weights themselves
     plain = run_attention(Q, KEYS, values, BIAS)
-    dropped = run_attention(Q, KEYS, values, BIAS, dropout=0.5, dropout_key=jax.random.key(0))
+    key_B = jax.random.split(jax.random.key(0), B)
+    dropped = run_attention(Q, KEYS, values, BIAS, dropout=0.5, dropout_key_B=key_B)
     was_dropped = (dropped == 0) & (plain > 0)
     assert np.mean(was_dropped[plain > 0]) == pytest.approx(0.5, abs=0.12)
     np.testing.assert_allclose(dropped[~was_dropped], 2 * plain[~was_dropped], rtol=1e-5)
@@ -127,3 +128,4 @@ def test_auto_is_cudnn_on_a_gpu_in_16_bit_only(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert choose_implementation("auto", jnp.bfloat16) == "cudnn"
     assert choose_implementation("auto", jnp.float32) == "xla"
+    assert choose_implementation("auto", jnp.bfloat16, has_dropout=True) == "xla"  # cuDNN would leave it out

@@ -10,10 +10,11 @@ import pytest
 
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model import lexicon as lexica
-from lexinvariant.model.continuation import State, ranks_of, read_one, read_prompts
+from lexinvariant.model.continuation import DecodeState, decode_step, prefill
 from lexinvariant.model.generate import generate_tokens, sample
+from lexinvariant.model.lexicon import first_occurrence
 from lexinvariant.model.params import Params
+from lexinvariant.model.ranks import to_ranks
 from lexinvariant.model.scoring import score_tokens
 from lexinvariant.rng import Stream, key_at
 from tests.tiny_models import random_params
@@ -39,15 +40,14 @@ def model(
 
 def state_after(
     model: tuple[Params, ModelConfig], prompt_T: np.ndarray, key: jax.Array, batch: int = 1
-) -> State:
+) -> DecodeState:
     params, config = model
-    n_prompt = (
-        len(prompt_T) and len(prompt_T) + 3
-    )  # some of it not to be read, unless there is nothing to read
+    # Some of it is not to be read, unless there is nothing to read.
+    n_prompt = len(prompt_T) and len(prompt_T) + 3
     rank_BT = np.zeros((batch, n_prompt), np.int32)
-    rank_BT[:, : len(prompt_T)] = ranks_of(config, prompt_T)
+    rank_BT[:, : len(prompt_T)] = to_ranks(config, prompt_T)
     key_B, n_B = jnp.broadcast_to(key, (batch,)), np.full(batch, len(prompt_T), np.int32)
-    return read_prompts(params, config, key_B, np.arange(V)[None], rank_BT, n_B, room=T - n_prompt)
+    return prefill(params, config, key_B, rank_BT, n_B, n_ranks=V, max_new_tokens=T - n_prompt)
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_reading_a_text_step_by_step_gives_its_score(
     model: tuple[Params, ModelConfig], n_prompt: int
 ) -> None:
     params, config = model
-    rank_T = ranks_of(config, LONG_TEXT)
+    rank_T = to_ranks(config, LONG_TEXT)
     state = state_after(model, LONG_TEXT[:n_prompt], key_at(3, Stream.EVAL, 0, 0))
     logp = []
     for rank in rank_T[n_prompt:]:
         logp.append(float(state.logp_BR[0, rank]))
-        state = read_one(params, config, state, jnp.array([rank]))
+        state = decode_step(params, config, state, jnp.array([rank]))
     [score] = score_tokens(params, config, [LONG_TEXT], seed=3)
     assert score.std() > 0.3
     np.testing.assert_allclose(logp, score[n_prompt:], rtol=1e-4, atol=2e-5)
@@ -171,7 +171,7 @@ def test_symbols_not_in_the_prompt_get_fresh_names_that_do_not_clash(kind: str, 
     params, config = model(kind, readout)
     prompt, renamed = np.array([2, 2, 0]), np.array([5, 5, 1])
     texts = [np.append(p, generate_tokens(params, config, p, 40)) for p in (prompt, renamed)]
-    patterns = [np.asarray(lexica.first_occurrence(jnp.asarray(text)[None])) for text in texts]
+    patterns = [np.asarray(first_occurrence(jnp.asarray(text)[None])) for text in texts]
     np.testing.assert_array_equal(*patterns)
     assert all(0 <= text.min() <= text.max() < V for text in texts)
     assert len(set(texts[0].tolist())) > 2

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig
-from lexinvariant.model.attention import attention_both_ways, toeplitz_both_ways
+from lexinvariant.model.attention import bidirectional_attention, bidirectional_toeplitz
+from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.params import Params
-from lexinvariant.model.readout import decipher_logits
-from lexinvariant.model.transformer import ForwardOutput, forward, hindsight
+from lexinvariant.model.transformer import ForwardOutput, forward
 from lexinvariant.presets import as_standard
 from lexinvariant.rng import Stream, key_at, keys_for_rows
-from lexinvariant.training.step import read_so_far
+from lexinvariant.training.step import random_prefix
 from tests.tiny_models import TINY, random_params
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
@@ -47,7 +47,7 @@ def read(params: Params, config: ModelConfig, tok_BT: jax.Array) -> ForwardOutpu
 def named(tok_BT: jax.Array, n_read: int) -> jax.Array:
     read_BT = jnp.broadcast_to(jnp.arange(T) < n_read, (B, T))
     h_BTD = read(PARAMS, CONFIG, tok_BT).h_BTD
-    return decipher_logits(PARAMS, hindsight(PARAMS, CONFIG, h_BTD, read_BT))
+    return decipher_logits(PARAMS, CONFIG, h_BTD, read_BT)
 
 
 def test_names_hang_on_what_came_later_but_not_on_what_was_not_read() -> None:
@@ -76,8 +76,8 @@ def test_attention_both_ways_is_a_softmax_over_what_was_read() -> None:
     q, k, v = (rng.normal(size=(1, 7, n_heads, size)) for _ in range(3))
     past_NT, future_NT = rng.normal(size=(2, n_heads, 7))
     read_BT = jnp.arange(7)[None] < n_read
-    bias_NTS = toeplitz_both_ways(jnp.asarray(past_NT), jnp.asarray(future_NT))
-    ours = jax.jit(attention_both_ways)(*(jnp.asarray(x) for x in (q, k, v)), bias_NTS, read_BT)
+    bias_NTS = bidirectional_toeplitz(jnp.asarray(past_NT), jnp.asarray(future_NT))
+    ours = jax.jit(bidirectional_attention)(*(jnp.asarray(x) for x in (q, k, v)), bias_NTS, read_BT)
     for head in range(n_heads):
         for t in range(7):
             bias = [past_NT[head, t - s] if s <= t else future_NT[head, s - t] for s in range(n_read)]
@@ -87,7 +87,7 @@ def test_attention_both_ways_is_a_softmax_over_what_was_read() -> None:
 
 
 def test_training_reads_half_of_the_sequences_to_their_end_and_the_others_to_any_place() -> None:
-    read_BT = np.asarray(read_so_far(jax.random.split(jax.random.key(0), 4000), T))
+    read_BT = np.asarray(random_prefix(jax.random.split(jax.random.key(0), 4000), T))
     n_B = read_BT.sum(axis=1)
     assert (read_BT == (np.arange(T) < n_B[:, None])).all()
     assert n_B.min() == 1

@@ -1,5 +1,6 @@
 """A lexicon is drawn for each sequence from its own key, and each kind draws what it says."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lexinvariant.config import LexiconConfig
+from lexinvariant.config import LEXICON_KINDS, LexiconConfig, ModelConfig, check_every_kind
+from lexinvariant.errors import UserError
 from lexinvariant.model import lexicon as lexica
 from lexinvariant.model.params import EmbeddingParams
 
 V, D, B, T, P = 20, 8, 64, 20, 0.4
-KINDS = ("gaussian", "learned", "permuted", "annealed", "mixed", "token-permuted")
+KINDS = tuple(LEXICON_KINDS)
+MODEL = ModelConfig(vocab_size=V, width=D, n_heads=1, head_dim=D, hidden=D)
 TABLE = np.random.default_rng(0).normal(size=(V, D)).astype(np.float32) * np.linspace(0.5, 3, V)[:, None]
 EMBEDDING = EmbeddingParams(jnp.asarray(TABLE, jnp.float32), jnp.float32(2.0), jnp.float32(0.25))
 TOK = np.random.default_rng(1).integers(0, V, (B, T)).astype(np.int32)
@@ -28,8 +31,8 @@ pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 @partial(jax.jit, static_argnames="config")
 def _draw(config: LexiconConfig, keys: jax.Array, tok: jax.Array, anneal_hi: jax.Array) -> lexica.Lexicon:
-    return lexica.draw(
-        config, EMBEDDING, keys, tok, rows=V, width=D, dtype=jnp.dtype("float32"), anneal_hi=anneal_hi
+    return lexica.draw_lexicon(
+        config, MODEL, EMBEDDING, keys, tok, dtype=jnp.dtype("float32"), anneal_hi=anneal_hi
     )
 
 
@@ -281,4 +284,40 @@ def test_noise_that_only_regularises_is_off_at_evaluation(
 def test_only_symbols_that_can_occur_need_a_gaussian_row(
     kind: str, readout: str, length: int, rows: int
 ) -> None:
-    assert lexica.n_rows(kind, readout, 50, length) == rows
+    assert LEXICON_KINDS[kind].n_rows(50, length, readout) == rows
+
+
+@pytest.mark.parametrize("kind", ["permuted", "annealed"])
+def test_of_a_large_vocabulary_only_the_symbols_that_occur_may_get_gaussian_rows(kind: str) -> None:
+    """Sequences of 10 of 20 symbols: the `seen` readout needs 10 rows, and every symbol reads what it read before."""
+    model, tok = replace(MODEL, readout="seen"), TOK[:, :10]
+    lexicon = LexiconConfig(kind=kind, gaussian_share=0.3)
+    few, plain = (
+        jax.jit(partial(lexica.draw_lexicon, config, model, EMBEDDING, dtype=jnp.dtype("float32")))(KEYS, tok)
+        for config in (lexicon, replace(lexicon, gaussian_share=0.0))
+    )
+    assert few.table.shape == (B, 10, D)
+    np.testing.assert_array_equal(few.input_BT, [numbered_by_first_occurrence(row) for row in tok.tolist()])
+    read_BTD, learned_BTD = (
+        np.asarray(lexica.rows_at(drawn.table, drawn.input_BT)) for drawn in (few, plain)
+    )
+    is_learned_B = (read_BTD == learned_BTD).all(axis=(1, 2))
+    assert 1 - is_learned_B.mean() == pytest.approx(0.3, abs=0.15)
+    fresh_BTD = read_BTD[~is_learned_B]
+    assert not (fresh_BTD == learned_BTD[~is_learned_B]).any()
+    rows = np.unique(fresh_BTD.reshape(-1, D), axis=0)  # one for each symbol of each sequence
+    assert len(rows) == sum(len(set(row)) for row in tok[~is_learned_B].tolist())
+    assert rows.mean() == pytest.approx(0, abs=0.1) and rows.std() == pytest.approx(1, abs=0.1)
+
+
+def test_a_kind_that_was_forgotten_somewhere_is_an_error() -> None:
+    some = {kind: None for kind in KINDS if kind != "mixed"}
+    with pytest.raises(TypeError, match=r"Some table and LexiconKind differ in \['mixed'\]"):
+        check_every_kind(some, "Some table")
+    with pytest.raises(TypeError, match=r"\['new'\]"):
+        check_every_kind(dict.fromkeys((*KINDS, "new")), "Some table")
+
+
+def test_an_unknown_kind_is_answered_with_all_that_there_are() -> None:
+    with pytest.raises(UserError, match="no lexicon kind 'foo': it is one of gaussian, learned, permuted"):
+        LexiconConfig(kind="foo")

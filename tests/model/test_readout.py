@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from lexinvariant.config import LexiconConfig, ModelConfig
-from lexinvariant.model import lexicon as lexica
 from lexinvariant.model import readout
+from lexinvariant.model.decipher_head import decipher_logits
+from lexinvariant.model.lexicon import Lexicon
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from tests.tiny_models import random_params
@@ -88,7 +89,7 @@ def test_rows_not_used_yet_differ_in_probability_under_the_full_readout_only() -
     assert len(set(np.asarray(readout.logits(config, table_BVD, h_BTD)).ravel().tolist())) == V
 
     seen = model("gaussian", "seen")
-    lexicon = lexica.Lexicon(*[jnp.asarray([[0, 0, 1]])] * 2, table_BVD)
+    lexicon = Lexicon(*[jnp.asarray([[0, 0, 1]])] * 2, table_BVD)
     changed = lexicon._replace(table=table_BVD.at[:, 2:].set(7.0))
     states = jnp.asarray(np.random.default_rng(2).normal(size=(1, 3, 8)), jnp.float32)
     params = random_params(seen)
@@ -173,5 +174,5 @@ def test_the_deciphering_head_is_two_layers_over_the_state() -> None:
     gelu = 0.5 * before * (1 + np.tanh(np.sqrt(2 / np.pi) * (before + 0.044715 * before**3)))
     expected = gelu @ head.down_PV + head.down_bias_V
     np.testing.assert_allclose(
-        readout.decipher_logits(params, jnp.asarray(h_BTD)), expected, rtol=1e-4, atol=1e-5
+        decipher_logits(params, config, jnp.asarray(h_BTD)), expected, rtol=1e-4, atol=1e-5
     )

@@ -12,12 +12,12 @@ from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.model.params import Recall
 from lexinvariant.model.recall import (
-    LARGEST_LOG_WEIGHT,
+    MAX_LOG_WEIGHT,
+    build_memory,
     empty_memory,
-    memory_of,
-    recalled_logits,
-    recalled_next,
-    remember,
+    next_recall_logits,
+    recall_logits,
+    update_memory,
 )
 from lexinvariant.model.scoring import score_tokens
 from tests.tiny_models import TINY
@@ -57,7 +57,7 @@ def written_out(recall: Recall, predictor_TD: jax.Array, h_TD: jax.Array, rank_T
             occurrences = [s for s in range(t) if rank_T[s] == r]
             if occurrences:
                 gates = np.array([h[s] @ gate_D for s in occurrences])
-                weights = np.exp(LARGEST_LOG_WEIGHT * np.tanh(gates / LARGEST_LOG_WEIGHT))
+                weights = np.exp(MAX_LOG_WEIGHT * np.tanh(gates / MAX_LOG_WEIGHT))
                 mean_C = sum(w * h[s] @ note_DC for w, s in zip(weights, occurrences, strict=True)) / sum(
                     weights
                 )
@@ -67,7 +67,7 @@ def written_out(recall: Recall, predictor_TD: jax.Array, h_TD: jax.Array, rank_T
 
 def test_each_symbol_is_scored_by_the_weighted_mean_of_its_earlier_occurrences(recall: Recall) -> None:
     predictor_BTD, h_BTD = normal(3, B, T, D), normal(4, B, T, D)
-    logits_BTR = recalled_logits(recall, predictor_BTD, h_BTD, jnp.asarray(RANK_BT), R)
+    logits_BTR = recall_logits(recall, predictor_BTD, h_BTD, jnp.asarray(RANK_BT), R)
     expected = [written_out(recall, predictor_BTD[b], h_BTD[b], RANK_BT[b]) for b in range(B)]
     assert np.abs(expected).max() > 1
     np.testing.assert_allclose(logits_BTR, expected, rtol=2e-5, atol=2e-5)
@@ -75,24 +75,24 @@ def test_each_symbol_is_scored_by_the_weighted_mean_of_its_earlier_occurrences(r
 
 def test_a_memory_kept_step_by_step_is_that_of_one_pass(recall: Recall) -> None:
     predictor_BTD, h_BTD = normal(3, B, T, D), normal(4, B, T, D)
-    logits_BTR = recalled_logits(recall, predictor_BTD, h_BTD, jnp.asarray(RANK_BT), R)
+    logits_BTR = recall_logits(recall, predictor_BTD, h_BTD, jnp.asarray(RANK_BT), R)
     memory = empty_memory(B, R, C)
     for t in range(T):
-        next_BR = recalled_next(recall, memory, predictor_BTD[:, t : t + 1])
+        next_BR = next_recall_logits(recall, memory, predictor_BTD[:, t : t + 1])
         np.testing.assert_allclose(next_BR, logits_BTR[:, t], rtol=2e-5, atol=2e-5)
         read_BT = np.broadcast_to(np.arange(T) < t, (B, T))
-        at_once = memory_of(recall, h_BTD, jnp.asarray(RANK_BT), jnp.asarray(read_BT), R)
+        at_once = build_memory(recall, h_BTD, jnp.asarray(RANK_BT), jnp.asarray(read_BT), R)
         jax.tree.map(
             lambda one, other: np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-4), at_once, memory
         )
-        memory = remember(recall, memory, h_BTD[:, t : t + 1], jnp.asarray(RANK_BT[:, t]))
+        memory = update_memory(recall, memory, h_BTD[:, t : t + 1], jnp.asarray(RANK_BT[:, t]))
 
 
 def test_however_extreme_the_gates_logits_and_gradients_are_numbers(recall: Recall) -> None:
     h_BTD = 1e4 * normal(4, B, T, D)
 
     def total(recall: Recall) -> jax.Array:
-        return jnp.sum(recalled_logits(recall, normal(3, B, T, D), h_BTD, jnp.asarray(RANK_BT), R) ** 2)
+        return jnp.sum(recall_logits(recall, normal(3, B, T, D), h_BTD, jnp.asarray(RANK_BT), R) ** 2)
 
     gradient = jax.grad(total)(recall)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((total(recall), gradient)))

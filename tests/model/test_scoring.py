@@ -132,7 +132,7 @@ def test_another_seed_draws_another_lexicon() -> None:
     ("texts", "draws", "sentence"),
     [
         ([TEXT, TEXT[:0]], 1, "Text 1 is empty"),
-        ([np.zeros(scoring.LONGEST + 1, int)], 1, "Text 0 has 16385 tokens and the most is 16384"),
+        ([np.zeros(scoring.MAX_TOKENS + 1, int)], 1, "Text 0 has 16385 tokens and the most is 16384"),
         ([TEXT, TEXT, np.array([0, V])], 1, "Text 2 has a token outside 0..8"),
         ([np.array([-1])], 1, "Text 0 has a token outside 0..8"),
         ([TEXT], 0, "at least one draw"),

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from lexinvariant.config import LexiconConfig, ModelConfig
-from lexinvariant.model import lexicon as lexica
 from lexinvariant.model import transformer
+from lexinvariant.model.attention import apply_dropout
+from lexinvariant.model.lexicon import first_occurrence
 from lexinvariant.model.params import Params, is_spec, specs
 
 B, T = 2, 24
@@ -100,7 +101,7 @@ def reference(config: ModelConfig, params: Params, table_BVD: np.ndarray, rank_B
 
 def drawn_gaussian() -> tuple[np.ndarray, np.ndarray]:
     table_BVD = jax.vmap(lambda key: jax.random.normal(key, (9, 16), jnp.float32))(KEYS)
-    return np.asarray(table_BVD), np.asarray(lexica.first_occurrence(jnp.asarray(TOK)))
+    return np.asarray(table_BVD), np.asarray(first_occurrence(jnp.asarray(TOK)))
 
 
 def relative_error(ours: Any, expected: np.ndarray) -> float:
@@ -155,7 +156,9 @@ def test_dropout_acts_only_when_a_key_is_given() -> None:
     expected, _ = reference(ONE_LAYER, params, *drawn_gaussian())
     assert relative_error(_forward(params, config, TOK, KEYS).logp_BT, expected) < 1e-4
     first, again, other = (
-        np.asarray(_forward(params, config, TOK, KEYS, dropout_key=jax.random.key(k)).h_BTD)
+        np.asarray(
+            _forward(params, config, TOK, KEYS, dropout_key_B=jax.random.split(jax.random.key(k), B)).h_BTD
+        )
         for k in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, again)
@@ -163,12 +166,23 @@ def test_dropout_acts_only_when_a_key_is_given() -> None:
     assert np.mean(first == 0) == pytest.approx(0.2, abs=0.06)
 
 
+@pytest.mark.parametrize("which", ["dropout", "attention_dropout"])
+def test_what_is_dropped_of_a_row_does_not_depend_on_the_batch(which: str) -> None:
+    config, params = replace(PAPER, **{which: 0.3}), random_params(PAPER)
+    tok, keys, dropout_keys = np.tile(TOK, (2, 1)), jnp.tile(KEYS, 2), jax.random.split(jax.random.key(1), 4)
+    four = np.asarray(_forward(params, config, tok, keys, dropout_key_B=dropout_keys).h_BTD)
+    two = _forward(params, config, tok[1:3], keys[1:3], dropout_key_B=dropout_keys[1:3]).h_BTD
+    np.testing.assert_allclose(two, four[1:3], rtol=1e-4, atol=1e-5)
+    assert np.abs(four[0] - four[2]).max() > 0.1, "the same text and lexicon under another key"
+
+
 def test_dropping_keeps_the_mean() -> None:
     x = jnp.ones((100, 100))
-    dropped = np.asarray(transformer.dropout(x, 0.25, jax.random.key(0)))
+    key_B = jax.random.split(jax.random.key(0), 100)
+    dropped = np.asarray(apply_dropout(x, 0.25, key_B))
     np.testing.assert_allclose(np.unique(dropped), [0, 4 / 3], rtol=1e-6)
     assert dropped.mean() == pytest.approx(1, abs=0.03)
-    np.testing.assert_array_equal(transformer.dropout(x, 0.0, jax.random.key(0)), x)
+    np.testing.assert_array_equal(apply_dropout(x, 0.0, key_B), x)
 
 
 def test_the_gradient_of_relu_is_that_of_the_formula() -> None:

@@ -12,8 +12,8 @@ from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.model import params as model_params
 from lexinvariant.text import MarkovLanguage, Split
 from lexinvariant.text.batch import Batch
+from lexinvariant.training.batch_metrics import tail_length
 from lexinvariant.training.evaluate import Evaluation, evaluate
-from lexinvariant.training.sums import tail_length
 from tests.tiny_models import TINY
 
 T, V = 12, 12

@@ -22,7 +22,17 @@ STEPS = 4
 TINY = preset("tiny")
 CONFIG = replace(
     TINY,
-    model=replace(TINY.model, context=16, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=32),
+    model=replace(
+        TINY.model,
+        context=16,
+        n_layers=1,
+        width=16,
+        n_heads=2,
+        head_dim=8,
+        hidden=32,
+        dropout=0.1,
+        attention_dropout=0.1,
+    ),
     optimizer=replace(TINY.optimizer, warmup_steps=1),
     run=RunConfig(),
     steps=STEPS,

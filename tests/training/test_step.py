@@ -14,8 +14,8 @@ from lexinvariant.model import params as model_params
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
-from lexinvariant.training.step import DeviceBatch, gradient, loss_of_part
-from lexinvariant.training.sums import BatchSums, means, sum_up, tail_length
+from lexinvariant.training.batch_metrics import BatchSums, batch_means, sum_over_tokens, tail_length
+from lexinvariant.training.step import DeviceBatch, loss_gradient, microbatch_loss
 from tests.tiny_models import TINY, random_params
 
 B, T, V = 8, 12, 9
@@ -50,14 +50,14 @@ def batch() -> DeviceBatch:
     return DeviceBatch(jnp.asarray(tok_BT), jnp.asarray(mask_BT), jnp.arange(B, dtype=jnp.int32))
 
 
-compiled_gradient = jax.jit(gradient, static_argnames="config")
+compiled_gradient = jax.jit(loss_gradient, static_argnames="config")
 
 
 @partial(jax.jit, static_argnames="config")
 def loss_of(
     params: Params, config: TrainConfig, batch: DeviceBatch, step: jax.Array
 ) -> tuple[jax.Array, BatchSums]:
-    return loss_of_part(params, config, batch, step, jnp.sum(batch.mask_BT).astype(jnp.float32))
+    return microbatch_loss(params, config, batch, step, jnp.sum(batch.mask_BT).astype(jnp.float32))
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +80,20 @@ def test_gradient_in_parts_is_the_gradient_of_the_whole(
     np.testing.assert_allclose(jax.tree.leaves(sums), jax.tree.leaves(whole[1]), rtol=1e-5)
 
 
+def test_dropout_in_parts_is_the_dropout_of_the_whole(params: Params, batch: DeviceBatch) -> None:
+    dropping = replace(CONFIG, model=replace(MODEL, dropout=0.3, attention_dropout=0.3))
+    (grads, sums), (in_two, sums_in_two) = (
+        compiled_gradient(params, replace(dropping, accumulate=parts), batch, jnp.int32(3))
+        for parts in (1, 2)
+    )
+    assert_close(in_two, grads)
+    np.testing.assert_allclose(jax.tree.leaves(sums_in_two), jax.tree.leaves(sums), rtol=1e-5)
+    _, without = compiled_gradient(params, CONFIG, batch, jnp.int32(3))
+    _, next_step = compiled_gradient(params, dropping, batch, jnp.int32(4))
+    losses = [float(each.prediction.loss) for each in (sums, without, next_step)]
+    assert np.ptp(losses) > 1e-2 < abs(losses[0] - losses[2])
+
+
 def test_every_parameter_has_a_gradient(whole: tuple[Params, BatchSums]) -> None:
     still = [name for name, value in model_params.flatten_named(whole[0]) if not np.any(value)]
     assert still == ["start_D"]  # under the `seen` readout the first symbol is always "another"
@@ -91,9 +105,9 @@ def test_loss_is_the_mean_over_unmasked_tokens(
     key_B = keys_for_rows(key_at(CONFIG.seed, Stream.LEXICON, 3), batch.row_B)
     logp_BT = np.asarray(jax.jit(forward, static_argnums=1)(params, MODEL, batch.tok_BT, key_B).logp_BT)
     mask_BT = np.asarray(batch.mask_BT)
-    assert float(means(whole[1])["loss"]) == pytest.approx(-logp_BT[mask_BT].mean(), rel=1e-5)
+    assert float(batch_means(whole[1])["loss"]) == pytest.approx(-logp_BT[mask_BT].mean(), rel=1e-5)
     tail = mask_BT & (np.arange(T) >= T - tail_length(T))
-    assert float(means(whole[1])["tail_loss"]) == pytest.approx(-logp_BT[tail].mean(), rel=1e-5)
+    assert float(batch_means(whole[1])["tail_loss"]) == pytest.approx(-logp_BT[tail].mean(), rel=1e-5)
 
 
 def test_masked_tokens_have_no_influence(
@@ -112,7 +126,7 @@ def test_unmasked_tokens_have_influence(
     other = batch._replace(tok_BT=batch.tok_BT.at[0, 6].set(batch.tok_BT[0, 5]))
     assert not np.array_equal(other.tok_BT, batch.tok_BT)
     _, sums = compiled_gradient(params, CONFIG, other, jnp.int32(3))
-    assert abs(float(sums.predicted.nats - whole[1].predicted.nats)) > 1e-3
+    assert abs(float(sums.prediction.loss - whole[1].prediction.loss)) > 1e-3
 
 
 def test_a_row_has_the_same_loss_wherever_it_stands_in_the_batch(params: Params, batch: DeviceBatch) -> None:
@@ -131,7 +145,7 @@ def test_lexicons_change_with_the_seed_the_step_and_the_row(
     step = jnp.int32(4 if what == "step" else 3)
     _, sums = loss_of(params, CONFIG, batch, jnp.int32(3))
     _, different = loss_of(params, config, other, step)
-    assert abs(float(different.predicted.nats - sums.predicted.nats)) > 1e-3
+    assert abs(float(different.prediction.loss - sums.prediction.loss)) > 1e-3
 
 
 def test_deciphering_counts_with_its_weight(
@@ -139,11 +153,11 @@ def test_deciphering_counts_with_its_weight(
 ) -> None:
     loss, sums = loss_of(params, CONFIG, batch, jnp.int32(3))
     without, same_sums = loss_of(params, replace(CONFIG, decipher_weight=0.0), batch, jnp.int32(3))
-    assert sums.named is not None and sums.in_hindsight is not None
-    taught = float(sums.named.nats + sums.in_hindsight.nats)
-    assert float(sums.named.nats) > 0 < float(sums.in_hindsight.nats)
+    assert sums.deciphering is not None and sums.hindsight is not None
+    taught = float(sums.deciphering.loss + sums.hindsight.loss)
+    assert float(sums.deciphering.loss) > 0 < float(sums.hindsight.loss)
     assert jax.tree.all(jax.tree.map(lambda a, b: a == b, same_sums, sums))
-    assert float(loss - without) == pytest.approx(0.3 * taught / float(sums.predicted.tokens), rel=1e-4)
+    assert float(loss - without) == pytest.approx(0.3 * taught / float(sums.prediction.tokens), rel=1e-4)
 
     unweighted, _ = compiled_gradient(params, replace(CONFIG, decipher_weight=0.0), batch, jnp.int32(3))
     twice, _ = compiled_gradient(params, replace(CONFIG, decipher_weight=0.6), batch, jnp.int32(3))
@@ -154,11 +168,11 @@ def test_deciphering_counts_with_its_weight(
 
 def test_share_of_deciphered_symbols_is_counted_over_unmasked_ones() -> None:
     mask_BT = jnp.arange(10) < jnp.array([[10], [4]])
-    right_BT = jnp.arange(10) % 2 == jnp.array([[0], [0]])
-    named = sum_up(jnp.full((2, 10), 2.0), mask_BT, right_BT)
-    in_hindsight = sum_up(jnp.full((2, 10), 3.0), mask_BT & (jnp.arange(10) < 9), right_BT)
-    sums = BatchSums(sum_up(jnp.ones((2, 10)), mask_BT), named, in_hindsight)
-    found = {name: float(value) for name, value in means(sums).items()}
+    correct_BT = jnp.arange(10) % 2 == jnp.array([[0], [0]])
+    deciphering = sum_over_tokens(jnp.full((2, 10), 2.0), mask_BT, correct_BT)
+    hindsight = sum_over_tokens(jnp.full((2, 10), 3.0), mask_BT & (jnp.arange(10) < 9), correct_BT)
+    sums = BatchSums(sum_over_tokens(jnp.ones((2, 10)), mask_BT), deciphering, hindsight)
+    found = {name: float(value) for name, value in batch_means(sums).items()}
     assert found == pytest.approx(
         {
             "loss": 1.0,

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -16,10 +16,12 @@ class Arguments:
     """Loss, perplexity at the end of the context and, with a deciphering head, the share of symbols it names rightly.
 
     example: lexinvariant evaluate runs/mine/model --data data/stdlib --split test
+
+    example: lexinvariant evaluate bundled --data data/stdlib --lexicon gaussian --json
     """
 
-    model: tyro.conf.Positional[str]
-    """A model's folder, or OWNER/NAME on the Hugging Face Hub."""
+    model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
+    """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package."""
     data: str
     """A folder written by `lexinvariant data prepare`, or `markov12`."""
     split: Literal["valid", "test", "train"] = "valid"
@@ -30,8 +32,10 @@ class Arguments:
     """Use the model under another lexicon than its own, such as gaussian."""
     seed: int = 0
     dtype: Literal["float32", "bfloat16"] = "float32"
+    json: bool = False
+    """Print one JSON object with all numbers, the loss at every position among them."""
     out: Path | None = None
-    """Write the numbers, with the loss at every position, as JSON."""
+    """Write that object to a file."""
 
 
 def main(argv: list[str]) -> int:
@@ -57,17 +61,22 @@ def main(argv: list[str]) -> int:
         seed=arguments.seed,
         dtype=arguments.dtype,
     )
-    for name, value in result.metrics.items():
-        print(f"{name:>16}  {value:.4f}")
-    print(f"{'tail_perplexity':>16}  {result.tail_perplexity:.4f}")
+    metrics = result.metrics | {"tail_perplexity": result.tail_perplexity}
+    row = {
+        "model": arguments.model,
+        "data": data.fingerprint,
+        "split": arguments.split,
+        "lexicon": model.config.lexicon.at_evaluation.kind,
+        "seed": arguments.seed,
+        **metrics,
+        "loss_by_position": result.loss_by_position,
+    }
+    if arguments.json:
+        print(json.dumps(row))
+    else:
+        width = max(map(len, metrics))
+        for name, value in metrics.items():
+            print(f"{name:>{width}}  {value:.4f}")
     if arguments.out:
-        row = {
-            "model": arguments.model,
-            "data": data.fingerprint,
-            "split": arguments.split,
-            "lexicon": model.config.lexicon.at_evaluation.kind,
-            "seed": arguments.seed,
-        }
-        row |= result.metrics | {"tail_perplexity": result.tail_perplexity}
-        arguments.out.write_text(json.dumps(row | {"loss_by_position": result.loss_by_position}) + "\n")
+        arguments.out.write_text(json.dumps(row) + "\n")
     return 0

@@ -58,11 +58,17 @@ def main(argv: list[str]) -> int:
 
     from lexinvariant.report.curves import run_figure
     from lexinvariant.training.loop import train  # loads jax: not for --help
+    from lexinvariant.training.metrics import read_metrics
 
     outcome = train(config, arguments.out, name)
-    figure = run_figure(arguments.out)
+    logged = any(row["kind"] == "train" for row in read_metrics(arguments.out / "metrics.jsonl"))
+    curves = f", its curves in {run_figure(arguments.out)}" if logged else ""
     if outcome.finished:
-        print(f"Done: the model is in {outcome.model_folder}, its curves in {figure}.")
+        print(f"Done: the model is in {outcome.model_folder}{curves}.")
+    elif outcome.step == 0:
+        print(
+            "Stopped before the first step, so there was nothing to save: give the same command to start again."
+        )
     else:
         print(f"Stopped and saved at step {outcome.step}: give the same command to go on.")
     return 0

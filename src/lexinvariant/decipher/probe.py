@@ -24,15 +24,16 @@ import optax
 
 from lexinvariant.config import ModelConfig, OptimizerConfig
 from lexinvariant.errors import UserError
+from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.params import Params
-from lexinvariant.model.readout import decipher_logits
-from lexinvariant.model.transformer import forward, hindsight
+from lexinvariant.model.transformer import forward
 from lexinvariant.model.weights import Weights
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.text import Split
+from lexinvariant.training.batch_metrics import token_means
 from lexinvariant.training.optim import make_optimizer
 from lexinvariant.training.progress import TrainProgress
-from lexinvariant.training.sums import means_of, sum_up
+from lexinvariant.training.step import decipher_sums
 
 SECONDS_BETWEEN_SAVES = 60.0
 
@@ -130,14 +131,10 @@ def _read_out(
     return function(params, h_BTD, read_BT)
 
 
-def _head(params: Params, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Array:
-    return decipher_logits(params, h_BTD)
-
-
 @cache
-def _head_in_hindsight(config: ModelConfig) -> Callable[[Any, jax.Array, jax.Array], jax.Array]:
+def _head(config: ModelConfig, in_hindsight: bool) -> Callable[[Any, jax.Array, jax.Array], jax.Array]:
     def read(params: Params, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Array:
-        return decipher_logits(params, hindsight(params, config, h_BTD, read_BT))
+        return decipher_logits(params, config, h_BTD, read_BT if in_hindsight else None)
 
     return read
 
@@ -153,12 +150,12 @@ def head_namer(model: Weights, name: str = "this model") -> SymbolNamer:
             f"{name} has no deciphering head: give a probe (the experiment cipher-key trains one with --namer probe), "
             "or a model trained with --model.decipher-head."
         )
-    return SymbolNamer("head", model.params, _head)
+    return SymbolNamer("head", model.params, _head(model.config, False))
 
 
 def hindsight_namer(model: Weights) -> SymbolNamer:
     """The same head on the states that have seen all of the text, in a model that has them."""
-    return SymbolNamer("hindsight", model.params, _head_in_hindsight(model.config), looks_ahead=True)
+    return SymbolNamer("hindsight", model.params, _head(model.config, True), looks_ahead=True)
 
 
 @dataclass(frozen=True)
@@ -225,10 +222,8 @@ def _train_step(
     h_BTD = forward(model_params, model, tok_BT, key_B, dtype=jnp.dtype(config.dtype)).h_BTD
 
     def loss(params: ProbeParams) -> tuple[jax.Array, dict[str, jax.Array]]:
-        logits_BTV = probe_logits(params, h_BTD)
-        nats_BT = optax.softmax_cross_entropy_with_integer_labels(logits_BTV, tok_BT)
-        right_BT = jnp.argmax(logits_BTV, axis=2) == tok_BT
-        metrics = means_of(sum_up(nats_BT, mask_BT, right_BT), "loss", "deciphered")
+        sums = decipher_sums(probe_logits(params, h_BTD), tok_BT, mask_BT)
+        metrics = token_means(sums, "loss", "deciphered")
         return metrics["loss"], metrics
 
     grads, metrics = jax.grad(loss, has_aux=True)(state.params)

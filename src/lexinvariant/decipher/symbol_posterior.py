@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
+from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.params import Params
-from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.scoring import bucket
-from lexinvariant.model.transformer import forward, hindsight
+from lexinvariant.model.transformer import forward
 from lexinvariant.model.weights import Weights
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.text import HuggingFaceVocab
@@ -33,10 +33,8 @@ def _named(params: Params, config: ModelConfig, tok_BT: jax.Array, n_read: int, 
     """logp_BTV of what each symbol is: in hindsight of the first `n_read` symbols, where the model has that."""
     key_B = keys_for_rows(key_at(0, Stream.EVAL, 0), jnp.broadcast_to(draw, tok_BT.shape[:1]))
     h_BTD = forward(params, config, tok_BT, key_B).h_BTD
-    if config.has_hindsight:
-        read_BT = jnp.broadcast_to(jnp.arange(tok_BT.shape[1]) < n_read, tok_BT.shape)
-        h_BTD = hindsight(params, config, h_BTD, read_BT)
-    return jax.nn.log_softmax(decipher_logits(params, h_BTD), axis=2)
+    read_BT = jnp.broadcast_to(jnp.arange(tok_BT.shape[1]) < n_read, tok_BT.shape)
+    return jax.nn.log_softmax(decipher_logits(params, config, h_BTD, read_BT), axis=2)
 
 
 def check_head(model: Weights) -> None:
@@ -81,5 +79,4 @@ def named(
     mean_SV = np.where(
         n_S[:, None] > 0, total_SV / np.maximum(n_S, 1)[:, None], -np.log(model.config.vocab_size)
     )
-    code_C = [ord(character) for character in characters]
-    return mean_SV[:, code_C]
+    return mean_SV[:, model.vocab.encode(characters)]

@@ -27,8 +27,8 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.alphabet import KEPT, LOWER, Alphabet, check_cribs, make_puzzle
 from lexinvariant.decipher.symbol_posterior import check_head
 from lexinvariant.errors import UserError
+from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.params import Params
-from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.transformer import forward
 from lexinvariant.model.weights import Weights
 from lexinvariant.rng import Stream, key_at, keys_for_rows
@@ -101,7 +101,7 @@ def _name_symbols(params: Params, config: ModelConfig, tok_T: jax.Array, draws: 
     tok_KT = jnp.broadcast_to(tok_T, (draws, len(tok_T)))
     key_K = keys_for_rows(key_at(seed, Stream.EVAL, 0), jnp.arange(draws))
     h_KTD = forward(params, config, tok_KT, key_K).h_BTD
-    logp_KTV = jax.nn.log_softmax(decipher_logits(params, h_KTD), axis=2)
+    logp_KTV = jax.nn.log_softmax(decipher_logits(params, config, h_KTD), axis=2)
     return jax.nn.logsumexp(logp_KTV, axis=0) - jnp.log(float(draws))
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-MASKED = -1e30
+MASKED = -1e30  # a finite minus infinity: its softmax is 0 and its gradient is not NaN
 
 
 def distance_buckets(n: int, buckets: int, max_distance: int) -> np.ndarray:
@@ -41,10 +41,10 @@ def toeplitz(bias_NT: jax.Array) -> jax.Array:
     return rows[:, :, :length]
 
 
-def toeplitz_both_ways(bias_NT: jax.Array, future_NT: jax.Array) -> jax.Array:
-    """The same with future_NT[n, s - t] for s > t."""
-    later_NT = future_NT.at[:, 0].set(0.0)  # of no distance is what the past has
-    return toeplitz(bias_NT) + jnp.swapaxes(toeplitz(later_NT), 1, 2)
+def bidirectional_toeplitz(past_NT: jax.Array, future_NT: jax.Array) -> jax.Array:
+    """bias_NTS[n, t, s] = past_NT[n, t - s] for s <= t, and future_NT[n, s - t] for s > t."""
+    future_NT = future_NT.at[:, 0].set(0.0)  # a position's distance to itself, 0, has its bias from past_NT
+    return toeplitz(past_NT) + jnp.swapaxes(toeplitz(future_NT), 1, 2)
 
 
 def causal_attention(
@@ -54,7 +54,7 @@ def causal_attention(
     bias_NTS: jax.Array,
     implementation: Literal["xla", "cudnn"],
     dropout: float = 0.0,
-    dropout_key: jax.Array | None = None,
+    dropout_key_B: jax.Array | None = None,
 ) -> jax.Array:
     """Attention of every position over itself and those before; scales are already in q and in the bias."""
     if implementation == "cudnn":
@@ -64,36 +64,68 @@ def causal_attention(
         )
     length = q_BTNK.shape[1]
     causal_TS = jnp.tril(jnp.ones((length, length), bool))
-    return _attend(q_BTNK, k_BTNK, v_BTNK, bias_NTS, causal_TS, dropout, dropout_key)
+    return _masked_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, causal_TS, dropout, dropout_key_B)
 
 
-def attention_both_ways(
+def bidirectional_attention(
     q_BTNK: jax.Array, k_BTNK: jax.Array, v_BTNK: jax.Array, bias_NTS: jax.Array, read_BT: jax.Array
 ) -> jax.Array:
-    """Attention of every position over all that was read, before it and after it."""
-    return _attend(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT[:, None, None, :])
+    """Attention of every position over all positions of `read_BT`, before it and after it."""
+    return _masked_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT[:, None, None, :])
 
 
-def _attend(
+def _masked_attention(
     q_BTNK: jax.Array,
     k_BTNK: jax.Array,
     v_BTNK: jax.Array,
     bias_NTS: jax.Array,
-    allowed: jax.Array,
+    mask: jax.Array,
     dropout: float = 0.0,
-    dropout_key: jax.Array | None = None,
+    dropout_key_B: jax.Array | None = None,
 ) -> jax.Array:
     logits_BNTS = jnp.einsum("btnk,bsnk->bnts", q_BTNK, k_BTNK, preferred_element_type=jnp.float32)
-    logits_BNTS = jnp.where(allowed, logits_BNTS + bias_NTS, MASKED)
-    weight_BNTS = jax.nn.softmax(logits_BNTS, axis=-1)
-    if dropout_key is not None and dropout > 0:
-        kept = jax.random.bernoulli(dropout_key, 1 - dropout, weight_BNTS.shape)
-        weight_BNTS = jnp.where(kept, weight_BNTS / (1 - dropout), 0.0)
+    logits_BNTS = jnp.where(mask, logits_BNTS + bias_NTS, MASKED)
+    weight_BNTS = apply_dropout(jax.nn.softmax(logits_BNTS, axis=-1), dropout, dropout_key_B)
     return jnp.einsum("bnts,bsnk->btnk", weight_BNTS.astype(v_BTNK.dtype), v_BTNK)
 
 
-def choose_implementation(wanted: str, dtype: jnp.dtype) -> Literal["xla", "cudnn"]:
-    """`auto` is cuDNN where it can run: on a GPU, in 16-bit."""
+def cached_attention(
+    q_B1NK: jax.Array,
+    k_B1NK: jax.Array,
+    v_B1NK: jax.Array,
+    past_k_BSNK: jax.Array,
+    past_v_BSNK: jax.Array,
+    n_past_B: jax.Array,
+    bias_NS: jax.Array,
+) -> jax.Array:
+    """Attention of one new position over itself and the first n_past of the cached ones; bias_NS by distance.
+
+    The new key and value stand beside the cache and are not written into it: one copy less.
+    """
+    distance_BS = n_past_B[:, None] - jnp.arange(past_k_BSNK.shape[1])
+    past_BNS = jnp.einsum("bnk,bsnk->bns", q_B1NK[:, 0], past_k_BSNK, preferred_element_type=jnp.float32)
+    past_BNS += bias_NS[:, jnp.maximum(distance_BS, 0)].swapaxes(0, 1)
+    past_BNS = jnp.where(distance_BS[:, None] > 0, past_BNS, MASKED)
+    now_BN1 = jnp.einsum("bonk,bonk->bno", q_B1NK, k_B1NK, preferred_element_type=jnp.float32)
+    now_BN1 += bias_NS[:, :1]
+    weight = jax.nn.softmax(jnp.concatenate([past_BNS, now_BN1], axis=2)).astype(v_B1NK.dtype)
+    mixed_BNK = jnp.einsum("bns,bsnk->bnk", weight[:, :, :-1], past_v_BSNK) + weight[:, :, -1:] * v_B1NK[:, 0]
+    return mixed_BNK[:, None]
+
+
+def apply_dropout(x: jax.Array, rate: float, key_B: jax.Array | None) -> jax.Array:
+    """Dropout with a key for each sequence: its mask does not depend on what else is in the batch."""
+    if key_B is None or rate == 0:
+        return x
+    kept = jax.vmap(lambda key: jax.random.bernoulli(key, 1 - rate, x.shape[1:]))(key_B)
+    return jnp.where(kept, x / (1 - rate), 0).astype(x.dtype)
+
+
+def choose_implementation(
+    wanted: str, dtype: jnp.dtype, *, has_dropout: bool = False
+) -> Literal["xla", "cudnn"]:
+    """`auto` is cuDNN where it can run: on a GPU, in 16-bit, without dropout inside."""
     if wanted == "auto":
-        return "cudnn" if jax.default_backend() == "gpu" and jnp.dtype(dtype).itemsize == 2 else "xla"
+        can_run = jax.default_backend() == "gpu" and jnp.dtype(dtype).itemsize == 2 and not has_dropout
+        return "cudnn" if can_run else "xla"
     return "cudnn" if wanted == "cudnn" else "xla"

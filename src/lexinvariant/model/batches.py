@@ -14,7 +14,7 @@ from lexinvariant.rng import evaluation_keys
 
 
 @partial(jax.jit, static_argnames=("config", "dtype"))
-def _read(
+def _forward(
     params: Params, config: ModelConfig, tok_BT: jax.Array, key_B: jax.Array, dtype: str
 ) -> ForwardOutput:
     return forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
@@ -31,7 +31,7 @@ def forward_batches(
     batch_size: int = 16,
     dtype: str = "float32",
 ) -> Iterator[tuple[slice, ForwardOutput]]:
-    """Read the sequences in order; yields which ones, and what was read of them (on the device).
+    """Read the sequences in order; yields which ones, and the model's output for them (on the device).
 
     A sequence's lexicon comes from its address (the number of its piece) and the draw's number, so that
     nothing measured depends on the batch size or on the other sequences.
@@ -43,5 +43,5 @@ def forward_batches(
         # The last batch is filled up with repeats that are cut off again: one shape, one compilation.
         index_B = np.minimum(np.arange(start, start + batch_size), len(tok_ST) - 1)
         key_B = evaluation_keys(seed, jnp.asarray(address_S[index_B]), draw)
-        output = _read(params, config, jnp.asarray(tok_ST[index_B]), key_B, dtype)
+        output = _forward(params, config, jnp.asarray(tok_ST[index_B]), key_B, dtype)
         yield rows, ForwardOutput(*(value[:n_real] for value in output))

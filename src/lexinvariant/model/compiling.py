@@ -1,4 +1,4 @@
-"""Compiling for somebody who waits."""
+"""`jax.jit` for interactive use, where the time to compile is most of the time to the answer."""
 
 from collections.abc import Callable, Sequence
 from functools import cache, wraps

@@ -6,35 +6,29 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
+from lexinvariant.model.attention import MASKED
 from lexinvariant.model.compiling import jit_fast_compile
-from lexinvariant.model.continuation import (
-    State,
-    check_prompt,
-    ranks_of,
-    read_one,
-    read_prompts,
-    symbols_by_row,
-)
+from lexinvariant.model.continuation import DecodeState, decode_step, prefill
 from lexinvariant.model.params import Params
-from lexinvariant.model.readout import IMPOSSIBLE
+from lexinvariant.model.ranks import check_prompt, symbols_by_rank, to_ranks
 from lexinvariant.rng import Stream, key_at
 
 
-def _rounded(n: int) -> int:
-    """Prompts and requests are lengthened a little: few shapes to compile."""
+def _round_up(n: int) -> int:
+    """Prompts and continuations are lengthened a little: few shapes to compile."""
     return -(-n // 64) * 64
 
 
-def _only_top(logp_BR: jax.Array, top_k: int) -> jax.Array:
+def _mask_all_but_top(logp_BR: jax.Array, top_k: int) -> jax.Array:
     kth_B1 = jax.lax.top_k(logp_BR, top_k)[0][:, -1:]
-    return jnp.where(logp_BR >= kth_B1, logp_BR, IMPOSSIBLE)
+    return jnp.where(logp_BR >= kth_B1, logp_BR, MASKED)
 
 
 @jit_fast_compile(static_argnames=("config", "n_tokens", "top_k"))
 def sample(
     params: Params,
     config: ModelConfig,
-    state: State,
+    state: DecodeState,
     n_tokens: int,
     key: jax.Array,
     temperature: jax.Array,
@@ -42,12 +36,12 @@ def sample(
 ) -> jax.Array:
     """rank_BN: what is drawn after each prompt, one token after the other."""
 
-    def one(state: State, i: jax.Array) -> tuple[State, jax.Array]:
-        wanted_BR = state.logp_BR if top_k is None else _only_top(state.logp_BR, top_k)
-        rank_B = jax.random.categorical(jax.random.fold_in(key, i), wanted_BR / temperature)
-        return read_one(params, config, state, rank_B), rank_B
+    def step(state: DecodeState, i: jax.Array) -> tuple[DecodeState, jax.Array]:
+        allowed_BR = state.logp_BR if top_k is None else _mask_all_but_top(state.logp_BR, top_k)
+        rank_B = jax.random.categorical(jax.random.fold_in(key, i), allowed_BR / temperature)
+        return decode_step(params, config, state, rank_B), rank_B
 
-    return jax.lax.scan(one, state, jnp.arange(n_tokens))[1].T
+    return jax.lax.scan(step, state, jnp.arange(n_tokens))[1].T
 
 
 def generate_tokens(
@@ -67,18 +61,18 @@ def generate_tokens(
             f"{n_tokens}, {temperature} and {top_k}."
         )
     check_prompt(config, prompt_T)
-    room = _rounded(n_tokens)
-    rank_1T = np.zeros((1, _rounded(len(prompt_T))), np.int32)
-    rank_1T[0, : len(prompt_T)] = ranks_of(config, prompt_T)
-    state = read_prompts(
+    n_sampled = _round_up(n_tokens)
+    rank_1T = np.zeros((1, _round_up(len(prompt_T))), np.int32)
+    rank_1T[0, : len(prompt_T)] = to_ranks(config, prompt_T)
+    state = prefill(
         params,
         config,
         key_at(seed, Stream.SAMPLE, 0)[None],
-        np.arange(config.vocab_size)[None],  # whatever may be drawn has a rank
         rank_1T,
         np.array([len(prompt_T)], np.int32),
-        room=room,
+        n_ranks=config.vocab_size,  # whatever may be drawn has a rank
+        max_new_tokens=n_sampled,
     )
     key = key_at(seed, Stream.SAMPLE, 1)
-    rank_1N = sample(params, config, state, room, key, jnp.float32(temperature), top_k)
-    return symbols_by_row(config, prompt_T, seed)[np.asarray(rank_1N)[0, :n_tokens]]
+    rank_1N = sample(params, config, state, n_sampled, key, jnp.float32(temperature), top_k)
+    return symbols_by_rank(config, prompt_T, seed)[np.asarray(rank_1N)[0, :n_tokens]]

@@ -11,15 +11,9 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model.continuation import (
-    State,
-    check_prompt,
-    ranks_of,
-    read_one,
-    read_prompts,
-    symbols_by_row,
-)
+from lexinvariant.model.continuation import DecodeState, decode_step, prefill
 from lexinvariant.model.params import Params
+from lexinvariant.model.ranks import check_prompt, symbols_by_rank, to_ranks
 from lexinvariant.rng import evaluation_keys
 
 
@@ -30,29 +24,28 @@ def _n_ranks(config: ModelConfig, length: int) -> int:
 
 
 @jax.jit
-def _likeliest(logp: list[jax.Array], read: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
-    """(rank_B, what each draw has now read), from logp_BR and read_B of each draw: the rank that is likeliest by the
-    average over draws of the probability of the whole sequence, as in scoring. Each draw's vote is weighted by how
-    well it has predicted what was read.
+def _likeliest(logp: list[jax.Array], total: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
+    """(rank_B, each draw's new total_B), from each draw's logp_BR of the next rank and total_B of all before it.
+
+    The rank is the likeliest by the average over draws of the probability of the whole sequence, as in scoring: each
+    draw's vote is weighted by how well it has predicted what was read.
     """
-    logp_KBR = jnp.stack(logp)
-    weight_KB = jax.nn.log_softmax(jnp.stack(read), axis=0)
+    logp_KBR, total_KB = jnp.stack(logp), jnp.stack(total)
+    weight_KB = jax.nn.log_softmax(total_KB, axis=0)
     rank_B = jnp.argmax(jax.nn.logsumexp(logp_KBR + weight_KB[:, :, None], axis=0), axis=1)
     chosen_KB = jnp.take_along_axis(logp_KBR, rank_B[None, :, None], axis=2)[:, :, 0]
-    return rank_B, list(jnp.stack(read) + chosen_KB)
+    return rank_B, list(total_KB + chosen_KB)
 
 
-def _continue(params: Params, config: ModelConfig, states: list[State], n_tokens: int) -> np.ndarray:
-    """rank_BN: greedily, under all draws at once."""
+def _decode(params: Params, config: ModelConfig, states: list[DecodeState], n_tokens: int) -> np.ndarray:
+    """rank_BN: the likeliest ranks, under all draws at once."""
     chosen = []
+    total = [state.prompt_logp_B for state in states]
     for n in range(n_tokens):
-        rank_B, read = _likeliest([state.logp_BR for state in states], [state.read_B for state in states])
+        rank_B, total = _likeliest([state.logp_BR for state in states], total)
         chosen.append(np.asarray(rank_B))
         if n + 1 < n_tokens:
-            states = [
-                read_one(params, config, state._replace(read_B=read_B), rank_B)
-                for state, read_B in zip(states, read, strict=True)
-            ]
+            states = [decode_step(params, config, state, rank_B) for state in states]
     return np.stack(chosen, axis=1)
 
 
@@ -83,13 +76,11 @@ def greedy_tokens(
         )
     for prompt_T in prompts:
         check_prompt(config, prompt_T)
-    if config.lexicon.at_evaluation.kind == "learned":
-        draws = 1  # nothing is drawn
+    draws = draws if config.lexicon.is_random else 1
     address_S = np.arange(len(prompts)) if address_S is None else address_S
     keys = key_at_draw or (lambda address_B, k: evaluation_keys(seed, jnp.asarray(address_B, jnp.uint32), k))
     longest = max(map(len, prompts), default=0)
     length = -(-longest // 8) * 8  # few shapes to compile, and ones that fused attention takes
-    rank_1R = np.arange(_n_ranks(config, length + n_tokens))[None]
 
     tok_SN = np.zeros((len(prompts), n_tokens), np.int64)
     batch_size = min(batch_size, max(len(prompts), 1))
@@ -98,24 +89,24 @@ def greedy_tokens(
         index_B = np.minimum(np.arange(start, start + batch_size), len(prompts) - 1)
         rank_BT = np.zeros((batch_size, length), np.int32)
         for b, i in enumerate(index_B):
-            rank_BT[b, : len(prompts[i])] = ranks_of(config, prompts[i])
+            rank_BT[b, : len(prompts[i])] = to_ranks(config, prompts[i])
         n_B = np.array([len(prompts[i]) for i in index_B], np.int32)
         states = [
-            read_prompts(
+            prefill(
                 params,
                 config,
                 keys(address_S[index_B], k),
-                rank_1R,
                 rank_BT,
                 n_B,
-                room=n_tokens,
-                weighed=draws > 1,
+                n_ranks=_n_ranks(config, length + n_tokens),
+                max_new_tokens=n_tokens,
+                score_prompts=draws > 1,
                 dtype=dtype,
             )
             for k in range(draws)
         ]
-        chosen_BN = _continue(params, config, states, n_tokens)
+        chosen_BN = _decode(params, config, states, n_tokens)
         for b, i in enumerate(index_B[: len(prompts) - start]):
-            tok_SN[i] = symbols_by_row(config, prompts[i], seed)[chosen_BN[b]]
+            tok_SN[i] = symbols_by_rank(config, prompts[i], seed)[chosen_BN[b]]
         advance(min(batch_size, len(prompts) - start))
     return tok_SN

@@ -10,15 +10,19 @@ Two facts do the work:
   giving the k-th distinct symbol the k-th drawn row changes nothing else.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from lexinvariant.config import LexiconConfig
+from lexinvariant.config import LEXICON_KINDS, LexiconConfig, LexiconKind, ModelConfig, check_every_kind
 from lexinvariant.model.params import EmbeddingParams
+from lexinvariant.rng import fold_in_rows
 
-_AFTER_PERMUTING = 2  # an address that a split in two has not used
+# Folded into a sequence's key for its Gaussian rows, so that they have other random bits than its permutation, which
+# is drawn from the key itself.
+_GAUSSIAN_SHARE = 2
 
 
 class Lexicon(NamedTuple):
@@ -42,6 +46,13 @@ def first_position(tok_BT: jax.Array) -> jax.Array:
     return jnp.argmax(tok_BT[:, :, None] == tok_BT[:, None, :], axis=2).astype(jnp.int32)
 
 
+def distinct(tok_BT: jax.Array, n: int) -> jax.Array:
+    """tok_BR: the first n distinct symbols of each sequence as they come; of no meaning where there are fewer."""
+    is_new_BT = first_position(tok_BT) == jnp.arange(tok_BT.shape[1])
+    place_BT = jnp.argsort(~is_new_BT, axis=1)  # stable: first occurrences in their order, then the rest
+    return jnp.take_along_axis(tok_BT, place_BT[:, :n], axis=1)
+
+
 def partial_permutation(key: jax.Array, share: jax.Array | float, n: int) -> jax.Array:
     """A permutation of range(n) that moves a random `share` of the symbols among themselves."""
     key_which, key_order = jax.random.split(key)
@@ -54,19 +65,44 @@ def partial_permutation(key: jax.Array, share: jax.Array | float, n: int) -> jax
     return jnp.zeros(n, jnp.int32).at[from_V].set(to_V.astype(jnp.int32))
 
 
-def n_rows(kind: str, readout: str, vocab_size: int, length: int) -> int:
-    """Rows of a drawn Gaussian table: with the `seen` readout only symbols that occur need one."""
-    return min(vocab_size, length) if readout == "seen" and kind == "gaussian" else vocab_size
+class DrawInputs(NamedTuple):
+    """What a kind of lexicon may draw from."""
+
+    lexicon: LexiconConfig
+    model: ModelConfig
+    table_VD: jax.Array  # the learned table; None for a kind that has none
+    key_B: jax.Array
+    tok_BT: jax.Array
+    dtype: jnp.dtype
+    anneal_hi: jax.Array | float
+
+    def n_rows(self, kind: LexiconKind | None = None) -> int:
+        """Rows of a sequence's table, of this kind of lexicon or of another."""
+        facts = LEXICON_KINDS[kind or self.lexicon.kind]
+        return facts.n_rows(self.model.vocab_size, self.tok_BT.shape[1], self.model.readout)
 
 
-def draw(
-    config: LexiconConfig,
+Draw = Callable[[DrawInputs], Lexicon]
+_DRAW: dict[LexiconKind, Draw] = {}
+
+
+def _draws(kind: LexiconKind) -> Callable[[Draw], Draw]:
+    """Makes a function the one that draws this kind."""
+
+    def register(function: Draw) -> Draw:
+        _DRAW[kind] = function
+        return function
+
+    return register
+
+
+def draw_lexicon(
+    lexicon: LexiconConfig,
+    model: ModelConfig,
     embedding: EmbeddingParams,
     key_B: jax.Array,
     tok_BT: jax.Array,
     *,
-    rows: int,
-    width: int,
     dtype: jnp.dtype,
     anneal_hi: jax.Array | float = jnp.inf,
 ) -> Lexicon:
@@ -74,47 +110,63 @@ def draw(
 
     `anneal_hi` is the curriculum's upper end of the share of permuted symbols; infinity permutes them all.
     """
-    kind, table_VD = config.kind, embedding.table_VD
+    return _DRAW[lexicon.kind](
+        DrawInputs(lexicon, model, embedding.table_VD, key_B, tok_BT, dtype, anneal_hi)
+    )
 
-    if kind == "learned":
-        return Lexicon(tok_BT, tok_BT, table_VD)
 
-    if kind == "gaussian":
-        rank_BT = first_occurrence(tok_BT)
-        table_BRD = jax.vmap(lambda key: jax.random.normal(key, (rows, width), dtype))(key_B)
-        return Lexicon(rank_BT, rank_BT, table_BRD)
+@_draws("learned")
+def _draw_learned(inputs: DrawInputs) -> Lexicon:
+    return Lexicon(inputs.tok_BT, inputs.tok_BT, inputs.table_VD)
 
-    if kind == "permuted":
-        permutation_BV = jax.vmap(lambda key: jax.random.permutation(key, rows))(key_B)
-        row_BT = jnp.take_along_axis(permutation_BV, first_occurrence(tok_BT), axis=1)
-        return Lexicon(row_BT, row_BT, _some_gaussian(config.gaussian_share, key_B, table_VD))
 
-    if kind == "annealed":
+@_draws("gaussian")
+def _draw_gaussian(inputs: DrawInputs) -> Lexicon:
+    rank_BT, shape = first_occurrence(inputs.tok_BT), (inputs.n_rows(), inputs.model.width)
+    table_BRD = jax.vmap(lambda key: jax.random.normal(key, shape, inputs.dtype))(inputs.key_B)
+    return Lexicon(rank_BT, rank_BT, table_BRD)
 
-        def permute(key: jax.Array) -> jax.Array:
-            key_share, key_permutation = jax.random.split(key)
-            share = jnp.where(jnp.isinf(anneal_hi), 1.0, anneal_hi * jax.random.uniform(key_share))
-            return partial_permutation(key_permutation, share, rows)
 
-        row_BT = jnp.take_along_axis(jax.vmap(permute)(key_B), tok_BT, axis=1)
-        return Lexicon(row_BT, row_BT, _some_gaussian(config.gaussian_share, key_B, table_VD))
+@_draws("permuted")
+def _draw_permuted(inputs: DrawInputs) -> Lexicon:
+    permutation_BV = jax.vmap(lambda key: jax.random.permutation(key, inputs.n_rows()))(inputs.key_B)
+    row_BT = jnp.take_along_axis(permutation_BV, first_occurrence(inputs.tok_BT), axis=1)
+    return _with_gaussian_share(inputs, row_BT)
 
-    if kind == "mixed":
 
-        def randomise(key: jax.Array) -> jax.Array:
-            key_which, key_row = jax.random.split(key)
-            random_V = jax.random.bernoulli(key_which, config.p, (rows,))
-            row_VD = jax.random.normal(key_row, (rows, width), jnp.float32)
-            # A random row gets the norm of the row it stands for, or the model would learn to tell them apart.
-            norm_V = jax.lax.stop_gradient(jnp.linalg.norm(table_VD.astype(jnp.float32), axis=1))
-            row_VD = row_VD * (norm_V / jnp.linalg.norm(row_VD, axis=1))[:, None]
-            return jnp.where(random_V[:, None], row_VD.astype(table_VD.dtype), table_VD)
+@_draws("annealed")
+def _draw_annealed(inputs: DrawInputs) -> Lexicon:
+    def permute(key: jax.Array) -> jax.Array:
+        key_share, key_permutation = jax.random.split(key)
+        hi = inputs.anneal_hi
+        share = jnp.where(jnp.isinf(hi), 1.0, hi * jax.random.uniform(key_share))
+        return partial_permutation(key_permutation, share, inputs.n_rows())
 
-        return Lexicon(tok_BT, tok_BT, jax.vmap(randomise)(key_B))
+    row_BT = jnp.take_along_axis(jax.vmap(permute)(inputs.key_B), inputs.tok_BT, axis=1)
+    return _with_gaussian_share(inputs, row_BT)
 
-    assert kind == "token-permuted", kind
 
-    def permute_tokens(key: jax.Array, tok_T: jax.Array) -> jax.Array:
+@_draws("mixed")
+def _draw_mixed(inputs: DrawInputs) -> Lexicon:
+    table_VD, rows = inputs.table_VD, inputs.n_rows()
+
+    def randomise(key: jax.Array) -> jax.Array:
+        key_which, key_row = jax.random.split(key)
+        random_V = jax.random.bernoulli(key_which, inputs.lexicon.p, (rows,))
+        row_VD = jax.random.normal(key_row, (rows, inputs.model.width), jnp.float32)
+        # A random row gets the norm of the row it stands for, or the model would learn to tell them apart.
+        norm_V = jax.lax.stop_gradient(jnp.linalg.norm(table_VD.astype(jnp.float32), axis=1))
+        row_VD = row_VD * (norm_V / jnp.linalg.norm(row_VD, axis=1))[:, None]
+        return jnp.where(random_V[:, None], row_VD.astype(table_VD.dtype), table_VD)
+
+    return Lexicon(inputs.tok_BT, inputs.tok_BT, jax.vmap(randomise)(inputs.key_B))
+
+
+@_draws("token-permuted")
+def _draw_token_permuted(inputs: DrawInputs) -> Lexicon:
+    config, rows = inputs.lexicon, inputs.n_rows()
+
+    def permute(key: jax.Array, tok_T: jax.Array) -> jax.Array:
         key_which, key_permutation = jax.random.split(key)
         permuted_T = jax.random.permutation(key_permutation, rows)[tok_T]
         if config.unit == "type":
@@ -123,21 +175,30 @@ def draw(
             chosen_T = jax.random.bernoulli(key_which, config.p, tok_T.shape)
         return jnp.where(chosen_T, permuted_T, tok_T)
 
-    row_BT = jax.vmap(permute_tokens)(key_B, tok_BT)
-    return Lexicon(row_BT, row_BT if config.permute_targets else tok_BT, table_VD)
+    row_BT = jax.vmap(permute)(inputs.key_B, inputs.tok_BT)
+    return Lexicon(row_BT, row_BT if config.permute_targets else inputs.tok_BT, inputs.table_VD)
 
 
-def _some_gaussian(share: float, key_B: jax.Array, table_VD: jax.Array) -> jax.Array:
-    """The table, or a table_BVD that is fresh N(0, I) rows for a share of the sequences."""
+check_every_kind(_DRAW, "The draw functions of model/lexicon.py")
+
+
+def _with_gaussian_share(inputs: DrawInputs, row_BT: jax.Array) -> Lexicon:
+    """The learned table at these rows; for a share of the sequences fresh N(0, I) rows in its place."""
+    share, table_VD, rows = inputs.lexicon.gaussian_share, inputs.table_VD, inputs.n_rows("gaussian")
     if share == 0:
-        return table_VD
+        return Lexicon(row_BT, row_BT, table_VD)
+    table = table_VD
+    if rows < len(table_VD):  # rows that no symbol of a sequence uses need not be drawn
+        table = table_VD[distinct(row_BT, rows)]
+        row_BT = first_occurrence(row_BT)
 
-    def table_of(key: jax.Array) -> jax.Array:
-        key_which, key_rows = jax.random.split(jax.random.fold_in(key, _AFTER_PERMUTING))
-        fresh_VD = jax.random.normal(key_rows, table_VD.shape, table_VD.dtype)
-        return jnp.where(jax.random.bernoulli(key_which, share), fresh_VD, table_VD)
+    def fresh(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        key_which, key_rows = jax.random.split(key)
+        fresh_RD = jax.random.normal(key_rows, (rows, inputs.model.width), table_VD.dtype)
+        return jax.random.bernoulli(key_which, share), fresh_RD
 
-    return jax.vmap(table_of)(key_B)
+    is_fresh_B, fresh_BRD = jax.vmap(fresh)(fold_in_rows(inputs.key_B, _GAUSSIAN_SHARE))
+    return Lexicon(row_BT, row_BT, jnp.where(is_fresh_B[:, None, None], fresh_BRD, table))
 
 
 def rows_at(table: jax.Array, row_BT: jax.Array) -> jax.Array:
@@ -151,3 +212,22 @@ def embed(embedding: EmbeddingParams, lexicon: Lexicon, dtype: jnp.dtype) -> jax
     """x_BTD: the rows of the symbols read, through the learnable scale and bias."""
     row_BTD = rows_at(lexicon.table, lexicon.input_BT).astype(jnp.float32)
     return (row_BTD * embedding.scale + embedding.bias).astype(dtype)
+
+
+def draw_by_rank(
+    config: ModelConfig,
+    embedding: EmbeddingParams,
+    key_B: jax.Array,
+    rank_BT: jax.Array,
+    n_ranks: int,
+    dtype: jnp.dtype,
+) -> tuple[Lexicon, jax.Array]:
+    """(lexicon, row_BR): draw at evaluation for n_ranks symbols, of which only some are in the sequences.
+
+    Rank k is the k-th distinct symbol of a sequence (of a standard LM, the symbol itself).
+    """
+    rank_1R = jnp.arange(n_ranks)[None]
+    drawn = draw_lexicon(config.lexicon.at_evaluation, config, embedding, key_B, rank_1R, dtype=dtype)
+    row_BR = jnp.broadcast_to(drawn.target_BT, (len(rank_BT), n_ranks))
+    row_BT = jnp.take_along_axis(row_BR, rank_BT, axis=1)
+    return Lexicon(row_BT, row_BT, drawn.table), row_BR

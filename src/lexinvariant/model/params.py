@@ -24,7 +24,7 @@ Init = Callable[[jax.Array, tuple[int, ...]], jax.Array]
 
 @dataclass(frozen=True)
 class EmbeddingParams:
-    """What touches token rows at the input; there is a table only where rows are learned."""
+    """The learned token table, where the lexicon has one, and the affine map that every embedded row goes through."""
 
     table_VD: Any
     scale: Any
@@ -61,27 +61,30 @@ class DecipherHead:
 
 @dataclass(frozen=True)
 class Recall:
-    """What is noted of a symbol where it occurs, how much that counts, and what is asked of the notes (recall.py)."""
+    """Projections of a state to the note that it leaves, the note's log-weight, and the query for notes (recall.py)."""
 
     note_DC: Any
     gate_D: Any
     ask_DC: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Params:
-    """A model's parameters, or a tree of the same form of anything that is known for each of them."""
+    """A model's parameters; or a tree of that form of anything else there is one of for each: specs, shardings."""
 
     embedding: EmbeddingParams
-    layers: (
-        Layer  # stacked: a few large arrays are faster to update, save and pass around than many small ones
-    )
+    layers: Layer  # stacked: a few large arrays are faster to update, save and pass than many small ones
     final_norm_D: Any
     start_D: Any  # the state that predicts the first symbol, before anything is read
     unseen_D: Any  # the readout row of "a symbol not seen yet"
     recall: Recall | None
     decipher: DecipherHead | None
     hindsight: Layer | None  # stacked as the others
+
+    def __repr__(self) -> str:
+        leaves = jax.tree.leaves(self, is_leaf=is_spec)
+        size = sum(math.prod(getattr(leaf, "shape", ())) for leaf in leaves)
+        return f"Params({len(leaves)} arrays, {size:,} numbers)"
 
 
 for _node in (EmbeddingParams, Layer, DecipherHead, Recall, Params):
@@ -111,12 +114,11 @@ def _fan_in(n_inputs: int) -> Init:
     return lambda key, shape: deviation * jax.random.truncated_normal(key, -2, 2, shape, jnp.float32)
 
 
-def _half_smeared(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+def _smear_half_of_heads(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Half of the heads start by matching the previous symbol, half by matching the current one."""
     s_N = jnp.where(jnp.arange(shape[-1]) < shape[-1] // 2, 3.0, -3.0)
-    return jnp.broadcast_to(s_N, shape).astype(
-        jnp.float32
-    )  # a weak type would make the train step compile twice
+    # The type is said, since a weak one would make the train step compile twice.
+    return jnp.broadcast_to(s_N, shape).astype(jnp.float32)
 
 
 def specs(config: ModelConfig) -> Params:
@@ -135,7 +137,7 @@ def specs(config: ModelConfig) -> Params:
     def spec(axes: str, init: Init) -> ParamSpec:
         return ParamSpec(tuple(size[axis] for axis in axes), tuple(axes), init)
 
-    def named(node: type, inits: Mapping[str, Init | None], stacked: str = "") -> Any:
+    def from_names(node: type, inits: Mapping[str, Init | None], stacked: str = "") -> Any:
         """Shapes come from the suffix of each name; None stands for a parameter this model does without."""
 
         def from_name(name: str, init: Init | None) -> ParamSpec | None:
@@ -152,7 +154,7 @@ def specs(config: ModelConfig) -> Params:
         "qk_scale_N": _constant(c.qk_scale_init) if c.normalize_qk else None,
         "position_WN": _fan_in(c.position_buckets),
         "future_WN": None,
-        "smear_N": _half_smeared if c.smeared_keys else None,
+        "smear_N": _smear_half_of_heads if c.smeared_keys else None,
         "out_ED": _fan_in(c.width),
         "mlp_norm_D": ones,
         "up_DF": _fan_in(c.width),
@@ -173,13 +175,13 @@ def specs(config: ModelConfig) -> Params:
             scale=spec(affine, ones),
             bias=spec(affine, zeros),
         ),
-        layers=named(Layer, layer, stacked="L"),
+        layers=from_names(Layer, layer, stacked="L"),
         final_norm_D=spec("D", ones),
         start_D=spec("D", zeros),
         unseen_D=spec("D", zeros) if c.readout == "seen" else None,
-        recall=named(Recall, recall) if c.has_recall else None,
-        decipher=named(DecipherHead, head) if c.decipher_head else None,
-        hindsight=named(Layer, both_ways, stacked="H") if c.has_hindsight else None,
+        recall=from_names(Recall, recall) if c.has_recall else None,
+        decipher=from_names(DecipherHead, head) if c.decipher_head else None,
+        hindsight=from_names(Layer, both_ways, stacked="H") if c.has_hindsight else None,
     )
 
 

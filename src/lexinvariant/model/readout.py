@@ -9,17 +9,21 @@ import jax
 import jax.numpy as jnp
 
 from lexinvariant.config import ModelConfig
-from lexinvariant.model.lexicon import Lexicon, first_occurrence, first_position, rows_at
+from lexinvariant.model.attention import MASKED
+from lexinvariant.model.lexicon import Lexicon, distinct, first_occurrence, first_position, rows_at
 from lexinvariant.model.params import Params
-from lexinvariant.model.recall import recalled_logits
+from lexinvariant.model.recall import recall_logits
 
-IMPOSSIBLE = -1e30  # a finite minus infinity: its softmax is 0 and its gradient is not NaN
+
+def after_start(params: Params, h_BTD: jax.Array) -> jax.Array:
+    """The states with a learned one before them: [:, t] predicts the symbol at t, and the last the one to come."""
+    start_B1D = jnp.broadcast_to(params.start_D.astype(h_BTD.dtype), (h_BTD.shape[0], 1, h_BTD.shape[2]))
+    return jnp.concatenate([start_B1D, h_BTD], axis=1)
 
 
 def predictors(params: Params, h_BTD: jax.Array) -> jax.Array:
     """The state that predicts each position: the one before it, and a learned one for the first."""
-    start_B1D = jnp.broadcast_to(params.start_D.astype(h_BTD.dtype), (h_BTD.shape[0], 1, h_BTD.shape[2]))
-    return jnp.concatenate([start_B1D, h_BTD[:, :-1]], axis=1)
+    return after_start(params, h_BTD[:, :-1])
 
 
 def logit_scale(config: ModelConfig) -> float:
@@ -53,13 +57,10 @@ def _seen_log_likelihood(
     is_new_BT = first_position(lexicon.target_BT) == jnp.arange(h_BTD.shape[1])
     new_BT = is_new_BT.astype(jnp.int32)
     n_seen_BT = jnp.cumsum(new_BT, axis=1) - new_BT  # before the target, which is being predicted
-
-    # The r-th distinct symbol's row stands where that symbol first occurs; a stable sort finds those places.
-    place_BR = jnp.argsort(~is_new_BT, axis=1)[:, :n_distinct]
-    row_BR = jnp.take_along_axis(lexicon.target_BT, place_BR, axis=1)
+    row_BR = distinct(lexicon.target_BT, n_distinct)
     logits_BTR = logits(config, rows_at(lexicon.table, row_BR), predictor_BTD)
     if params.recall is not None:
-        logits_BTR += recalled_logits(params.recall, predictor_BTD, h_BTD, rank_BT, n_distinct)
+        logits_BTR += recall_logits(params.recall, predictor_BTD, h_BTD, rank_BT, n_distinct)
     unseen_BT = predictor_BTD.astype(jnp.float32) @ params.unseen_D * logit_scale(config)
     return combine_seen(logits_BTR, unseen_BT, rank_BT, is_new_BT, n_seen_BT, config.vocab_size)
 
@@ -75,20 +76,34 @@ def combine_seen(
     """Log p(target) when ranks below n_seen have a logit each and the other symbols share one."""
     n_unseen_BT = vocab_size - n_seen_BT
     seen_BTR = jnp.arange(logits_BTR.shape[2]) < n_seen_BT[:, :, None]
-    logits_BTR = jnp.where(seen_BTR, logits_BTR, IMPOSSIBLE)
-    unseen_BT = jnp.where(n_unseen_BT > 0, unseen_BT, IMPOSSIBLE)
+    logits_BTR = jnp.where(seen_BTR, logits_BTR, MASKED)
+    unseen_BT = jnp.where(n_unseen_BT > 0, unseen_BT, MASKED)
     total_BT = jnp.logaddexp(jax.nn.logsumexp(logits_BTR, axis=2), unseen_BT)
     old_BT = jnp.take_along_axis(logits_BTR, rank_BT[:, :, None], axis=2)[:, :, 0]
     new_BT = unseen_BT - jnp.log(jnp.maximum(n_unseen_BT, 1).astype(jnp.float32))
     return jnp.where(is_new_BT, new_BT, old_BT) - total_BT
 
 
-def decipher_logits(params: Params, h_BTD: jax.Array) -> jax.Array:
-    """logits_BTV over the true identity of the symbol read at each position."""
-    head = params.decipher
-    assert head is not None, "this model has no deciphering head"
-    hidden_BTP = jax.nn.gelu(h_BTD @ head.up_DP.astype(h_BTD.dtype) + head.up_bias_P.astype(h_BTD.dtype))
-    product = jnp.einsum(
-        "btp,pv->btv", hidden_BTP, head.down_PV.astype(h_BTD.dtype), preferred_element_type=jnp.float32
-    )
-    return product + head.down_bias_V
+def next_log_probs(
+    params: Params,
+    config: ModelConfig,
+    table: jax.Array,
+    row_BR: jax.Array,
+    predictor_BTD: jax.Array,
+    seen_BTR: jax.Array,
+    recall_BTR: jax.Array | None,
+) -> jax.Array:
+    """logp_BTR: by each predictor, the log-probability that rank r comes next; `seen_BTR` are those that have come."""
+    # One logit a row of the table, then in the order of ranks: a shared table is not copied for each sequence.
+    logits_BTR = jnp.take_along_axis(logits(config, table, predictor_BTD), row_BR[:, None], axis=2)
+    if config.readout == "full":
+        return jax.nn.log_softmax(logits_BTR)
+    if recall_BTR is not None:
+        logits_BTR += recall_BTR
+    n_unseen_BT1 = config.vocab_size - jnp.sum(seen_BTR, axis=2, keepdims=True)
+    unseen_BT1 = predictor_BTD.astype(jnp.float32) @ params.unseen_D[:, None] * logit_scale(config)
+    unseen_BT1 = jnp.where(n_unseen_BT1 > 0, unseen_BT1, MASKED)
+    seen_logits_BTR = jnp.where(seen_BTR, logits_BTR, MASKED)
+    total_BT1 = jnp.logaddexp(jax.nn.logsumexp(seen_logits_BTR, axis=2, keepdims=True), unseen_BT1)
+    each_BT1 = unseen_BT1 - jnp.log(jnp.maximum(n_unseen_BT1, 1).astype(jnp.float32))
+    return jnp.where(seen_BTR, logits_BTR, each_BT1) - total_BT1

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from lexinvariant.model.params import Recall
 
-LARGEST_LOG_WEIGHT = 8.0  # weights are exponentials: bounded, their sums are exact enough in float32
+MAX_LOG_WEIGHT = 8.0  # weights are exponentials: bounded, their sums are exact enough in float32
 
 
 class Memory(NamedTuple):
@@ -29,57 +29,57 @@ def empty_memory(batch: int, ranks: int, width: int) -> Memory:
     return Memory(jnp.zeros((batch, ranks, width)), jnp.zeros((batch, ranks)))
 
 
-def _noted(recall: Recall, h_BTD: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """(note_BTC, weight_BT): what is noted at every occurrence, and how much it counts."""
+def _notes_and_weights(recall: Recall, h_BTD: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(note_BTC, weight_BT): a vector for every occurrence, and its weight in the mean over occurrences."""
     note_BTC = jnp.einsum("btd,dc->btc", h_BTD, recall.note_DC.astype(h_BTD.dtype))
-    gate_BT = h_BTD.astype(jnp.float32) @ recall.gate_D / LARGEST_LOG_WEIGHT
-    return note_BTC, jnp.exp(LARGEST_LOG_WEIGHT * jnp.tanh(gate_BT))
+    gate_BT = h_BTD.astype(jnp.float32) @ recall.gate_D / MAX_LOG_WEIGHT
+    return note_BTC, jnp.exp(MAX_LOG_WEIGHT * jnp.tanh(gate_BT))
 
 
-def _asked(recall: Recall, h_BTD: jax.Array) -> jax.Array:
-    """ask_BTC: what each state expects, in the terms of the notes."""
-    ask_BTC = jnp.einsum("btd,dc->btc", h_BTD, recall.ask_DC.astype(h_BTD.dtype))
-    return ask_BTC * ask_BTC.shape[2] ** -0.5
+def _queries(recall: Recall, h_BTD: jax.Array) -> jax.Array:
+    """query_BTC: what each state expects, to be compared with the notes."""
+    query_BTC = jnp.einsum("btd,dc->btc", h_BTD, recall.ask_DC.astype(h_BTD.dtype))
+    return query_BTC * query_BTC.shape[2] ** -0.5
 
 
-def _ratio(sum_: jax.Array, weight: jax.Array) -> jax.Array:
+def _weighted_mean(sum_: jax.Array, weight: jax.Array) -> jax.Array:
     """The weighted mean; 0 where nothing was noted."""
     return jnp.where(weight > 0, sum_ / jnp.where(weight > 0, weight, 1.0), 0.0)
 
 
-def recalled_logits(
+def recall_logits(
     recall: Recall, predictor_BTD: jax.Array, h_BTD: jax.Array, rank_BT: jax.Array, n_ranks: int
 ) -> jax.Array:
     """logits_BTR: the predictor of each position against every symbol that occurred before it."""
-    note_BSC, weight_BS = _noted(recall, h_BTD)
+    note_BSC, weight_BS = _notes_and_weights(recall, h_BTD)
     score_BTS = jnp.einsum(
-        "btc,bsc->bts", _asked(recall, predictor_BTD), note_BSC, preferred_element_type=jnp.float32
+        "btc,bsc->bts", _queries(recall, predictor_BTD), note_BSC, preferred_element_type=jnp.float32
     )
     before_TS = jnp.tril(jnp.ones(score_BTS.shape[1:], jnp.float32), -1)
     weight_BSR = weight_BS[:, :, None] * jax.nn.one_hot(rank_BT, n_ranks)
     sum_BTR = jnp.einsum("bts,bsr->btr", score_BTS * before_TS, weight_BSR)
-    return _ratio(sum_BTR, jnp.einsum("ts,bsr->btr", before_TS, weight_BSR))
+    return _weighted_mean(sum_BTR, jnp.einsum("ts,bsr->btr", before_TS, weight_BSR))
 
 
-def remember(recall: Recall, memory: Memory, h_B1D: jax.Array, rank_B: jax.Array) -> Memory:
+def update_memory(recall: Recall, memory: Memory, h_B1D: jax.Array, rank_B: jax.Array) -> Memory:
     """The memory after one more symbol of each sequence."""
-    note_B1C, weight_B1 = _noted(recall, h_B1D)
+    note_B1C, weight_B1 = _notes_and_weights(recall, h_B1D)
     row = (jnp.arange(len(rank_B)), rank_B)
-    noted_BC = weight_B1 * note_B1C[:, 0].astype(jnp.float32)
-    return Memory(memory.sum_BRC.at[row].add(noted_BC), memory.weight_BR.at[row].add(weight_B1[:, 0]))
+    weighted_BC = weight_B1 * note_B1C[:, 0].astype(jnp.float32)
+    return Memory(memory.sum_BRC.at[row].add(weighted_BC), memory.weight_BR.at[row].add(weight_B1[:, 0]))
 
 
-def memory_of(
+def build_memory(
     recall: Recall, h_BTD: jax.Array, rank_BT: jax.Array, read_BT: jax.Array, n_ranks: int
 ) -> Memory:
-    """The memory of the positions that were read."""
-    note_BTC, weight_BT = _noted(recall, h_BTD)
+    """The memory after all the positions of `read_BT`."""
+    note_BTC, weight_BT = _notes_and_weights(recall, h_BTD)
     weight_BTR = jnp.where(read_BT, weight_BT, 0.0)[:, :, None] * jax.nn.one_hot(rank_BT, n_ranks)
     sum_BRC = jnp.einsum("btr,btc->brc", weight_BTR, note_BTC.astype(jnp.float32))
     return Memory(sum_BRC, jnp.sum(weight_BTR, axis=1))
 
 
-def recalled_next(recall: Recall, memory: Memory, predictor_B1D: jax.Array) -> jax.Array:
+def next_recall_logits(recall: Recall, memory: Memory, predictor_B1D: jax.Array) -> jax.Array:
     """logits_BR of the next symbol."""
-    ask_BC = _asked(recall, predictor_B1D)[:, 0].astype(jnp.float32)
-    return _ratio(jnp.einsum("bc,brc->br", ask_BC, memory.sum_BRC), memory.weight_BR)
+    query_BC = _queries(recall, predictor_B1D)[:, 0].astype(jnp.float32)
+    return _weighted_mean(jnp.einsum("bc,brc->br", query_BC, memory.sum_BRC), memory.weight_BR)

@@ -1,4 +1,4 @@
-"""log p(x), as an array of one number a token."""
+"""What a trained model says of a text: log p(x) token by token, all next-token distributions, final states."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,11 +10,15 @@ import numpy as np
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.compiling import jit_fast_compile
+from lexinvariant.model.lexicon import draw_by_rank, embed
 from lexinvariant.model.params import Params
-from lexinvariant.model.transformer import forward
+from lexinvariant.model.ranks import symbols_by_rank, to_ranks
+from lexinvariant.model.readout import after_start, next_log_probs
+from lexinvariant.model.recall import recall_logits
+from lexinvariant.model.transformer import forward, trunk
 from lexinvariant.rng import Stream, key_at
 
-SHORTEST, LONGEST = 16, 16384
+SHORTEST_BUCKET, MAX_TOKENS = 16, 16384
 TOKENS_PER_BATCH = 512  # short texts share a batch, and one text alone wastes little
 
 
@@ -38,9 +42,29 @@ def mixture(logp_KT: np.ndarray) -> np.ndarray:
     return np.diff(average_T, prepend=0.0)
 
 
+def check_tokens(config: ModelConfig, tok_T: np.ndarray, name: str) -> None:
+    if len(tok_T) == 0:
+        raise UserError(f"{name} is empty, so it has no tokens to score: remove it.")
+    if len(tok_T) > MAX_TOKENS:
+        raise UserError(f"{name} has {len(tok_T)} tokens and the most is {MAX_TOKENS}: cut it into pieces.")
+    if tok_T.min() < 0 or tok_T.max() >= config.vocab_size:
+        raise UserError(f"{name} has a token outside 0..{config.vocab_size - 1}, the model's vocabulary.")
+
+
+def _n_draws(config: ModelConfig, draws: int) -> int:
+    if draws < 1:
+        raise UserError(f"Scoring needs at least one draw of the lexicon, not {draws}: give draws=1 or more.")
+    return draws if config.lexicon.is_random else 1
+
+
+def _seed_32(seed: int) -> np.uint32:
+    """All that a key takes of a seed, in a type that is compiled once."""
+    return np.uint32(seed & 0xFFFFFFFF)
+
+
 def bucket(length: int) -> int:
     """Texts are padded to powers of two: few shapes to compile, and a text's shape depends on it alone."""
-    return max(SHORTEST, 1 << (length - 1).bit_length())
+    return max(SHORTEST_BUCKET, 1 << (length - 1).bit_length())
 
 
 def score_tokens(
@@ -57,23 +81,10 @@ def score_tokens(
     Draw k is the same for all texts: equal texts, and texts that a permutation of symbols makes equal, get
     equal numbers, wherever they stand in the list.
     """
-    if draws < 1:
-        raise UserError(f"Scoring needs at least one draw of the lexicon, not {draws}: give draws=1 or more.")
-    if config.lexicon.at_evaluation.kind == "learned":
-        draws = 1  # nothing is drawn
-    seed_32 = np.uint32(seed & 0xFFFFFFFF)  # all that a key takes of a seed, in a type that is compiled once
+    draws = _n_draws(config, draws)
     by_length: dict[int, list[int]] = defaultdict(list)
     for i, tok_T in enumerate(tokens):
-        if len(tok_T) == 0:
-            raise UserError(f"Text {i} is empty, so it has no tokens to score: remove it.")
-        if len(tok_T) > LONGEST:
-            raise UserError(
-                f"Text {i} has {len(tok_T)} tokens and the most is {LONGEST}: cut it into pieces."
-            )
-        if tok_T.min() < 0 or tok_T.max() >= config.vocab_size:
-            raise UserError(
-                f"Text {i} has a token outside 0..{config.vocab_size - 1}, the model's vocabulary."
-            )
+        check_tokens(config, tok_T, f"Text {i}")
         by_length[bucket(len(tok_T))].append(i)
 
     scores: list[np.ndarray] = [np.empty(0)] * len(tokens)
@@ -85,8 +96,77 @@ def score_tokens(
             for row, i in enumerate(part):
                 tok_BT[row, : len(tokens[i])] = tokens[i]
             logp_KBT = np.stack(
-                [np.asarray(_log_likelihood(params, config, tok_BT, seed_32, k, dtype)) for k in range(draws)]
+                [
+                    np.asarray(_log_likelihood(params, config, tok_BT, _seed_32(seed), k, dtype))
+                    for k in range(draws)
+                ]
             )
             for row, i in enumerate(part):
                 scores[i] = mixture(logp_KBT[:, row, : len(tokens[i])])
     return scores
+
+
+@jit_fast_compile(static_argnames=("config",))
+def _hidden_states(
+    params: Params, config: ModelConfig, tok_1T: jax.Array, seed: jax.Array, draw: jax.Array
+) -> jax.Array:
+    return forward(params, config, tok_1T, key_at(seed, Stream.EVAL, 0, draw)[None]).h_BTD
+
+
+def hidden_states(
+    params: Params, config: ModelConfig, tok_T: np.ndarray, *, seed: int = 0, draw: int = 0
+) -> np.ndarray:
+    """h_TD: the final state at every token, having read it, under the lexicon with which scoring has its draw k."""
+    check_tokens(config, tok_T, "The text")
+    h_1TD = _hidden_states(params, config, _padded(tok_T), _seed_32(seed), draw)
+    return np.asarray(h_1TD)[0, : len(tok_T)]
+
+
+@jit_fast_compile(static_argnames=("config",))
+def _next_log_probs(
+    params: Params, config: ModelConfig, rank_1T: jax.Array, seed: jax.Array, draw: jax.Array
+) -> jax.Array:
+    """logp_1SV by ranks, after each of the first 0..T tokens (S = T + 1)."""
+    key_1, size = key_at(seed, Stream.EVAL, 0, draw)[None], config.vocab_size
+    lexicon, row_1V = draw_by_rank(config, params.embedding, key_1, rank_1T, size, jnp.dtype("float32"))
+    h_1TD = trunk(params, config, embed(params.embedding, lexicon, jnp.dtype("float32")))
+    predictor_1SD = after_start(params, h_1TD)
+    n_1TV = jnp.cumsum(jax.nn.one_hot(rank_1T, size, dtype=jnp.int32), axis=1)
+    seen_1SV = jnp.pad(n_1TV > 0, ((0, 0), (1, 0), (0, 0)))
+    recall_1SV = None
+    if params.recall is not None:
+        recall_1SV = recall_logits(params.recall, predictor_1SD, h_1TD, rank_1T, size)
+    return next_log_probs(params, config, lexicon.table, row_1V, predictor_1SD, seen_1SV, recall_1SV)
+
+
+def next_token_log_probs(
+    params: Params, config: ModelConfig, tok_T: np.ndarray, *, draws: int = 1, seed: int = 0
+) -> np.ndarray:
+    """logp_SV (S = T + 1): row t is over the token that follows the first t, of the mixture over `draws` lexicons.
+
+    At the tokens of the text it is their score. To a lexinvariant model tokens that have not occurred are alike: the
+    readout `seen` gives them equal shares, `full` under one draw a random row each.
+    """
+    check_tokens(config, tok_T, "The text")
+    draws = _n_draws(config, draws)
+    rank_T, n = to_ranks(config, tok_T), len(tok_T)
+    logp_KSV = np.stack(
+        [
+            np.asarray(_next_log_probs(params, config, _padded(rank_T), _seed_32(seed), k), np.float64)[
+                0, : n + 1
+            ]
+            for k in range(draws)
+        ]
+    )
+    upto_KT = np.cumsum(logp_KSV[:, np.arange(n), rank_T], axis=1)
+    weight_KS = np.pad(upto_KT, ((0, 0), (1, 0)))
+    weight_KS = weight_KS - np.logaddexp.reduce(weight_KS, axis=0)
+    logp_SV = np.empty(logp_KSV.shape[1:])
+    logp_SV[:, symbols_by_rank(config, tok_T)] = np.logaddexp.reduce(logp_KSV + weight_KS[:, :, None], axis=0)
+    return logp_SV
+
+
+def _padded(tok_T: np.ndarray) -> np.ndarray:
+    tok_1T = np.zeros((1, bucket(len(tok_T))), np.int32)
+    tok_1T[0, : len(tok_T)] = tok_T
+    return tok_1T

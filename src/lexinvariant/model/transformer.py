@@ -11,17 +11,20 @@ import jax
 import jax.numpy as jnp
 
 from lexinvariant.config import LexiconConfig, ModelConfig
-from lexinvariant.model import lexicon as lexica
 from lexinvariant.model.attention import (
-    attention_both_ways,
+    apply_dropout,
     bias_by_distance,
+    bidirectional_attention,
+    bidirectional_toeplitz,
+    cached_attention,
     causal_attention,
     choose_implementation,
     toeplitz,
-    toeplitz_both_ways,
 )
+from lexinvariant.model.lexicon import draw_lexicon, embed
 from lexinvariant.model.params import Layer, Params, unstack
 from lexinvariant.model.readout import log_likelihood
+from lexinvariant.rng import fold_in_rows
 
 
 def rms_norm(x: jax.Array, eps: float) -> jax.Array:
@@ -80,12 +83,6 @@ def smear(k_BTNK: jax.Array, previous_B1NK: jax.Array, smear_N: jax.Array) -> ja
     return mixed_BTNK.astype(k_BTNK.dtype)
 
 
-def dropout(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
-    if key is None or rate == 0:
-        return x
-    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0).astype(x.dtype)
-
-
 def project(layer: Layer, config: ModelConfig, n_BTD: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Queries, keys (not yet smeared) and values; the head's scale is in the queries.
 
@@ -112,71 +109,90 @@ def position_bias(layer: Layer, config: ModelConfig, table_WN: jax.Array, n: int
 
 
 def mlp(layer: Layer, config: ModelConfig, x_BTD: jax.Array) -> jax.Array:
-    n_MD = rms_norm(x_BTD, config.norm_eps).reshape(
-        -1, config.width
-    )  # M = B*T: XLA fuses products of matrices
+    # One product of matrices over M = B*T rows, which XLA fuses with the ReLU.
+    n_MD = rms_norm(x_BTD, config.norm_eps).reshape(-1, config.width)
     hidden_MF = relu(n_MD @ fold_norm_scale(layer.mlp_norm_D, layer.up_DF, dtype=x_BTD.dtype))
     return (hidden_MF @ layer.down_FD.astype(x_BTD.dtype)).reshape(x_BTD.shape)
+
+
+class KeyValues(NamedTuple):
+    """Keys and values as attention takes them; or a cache of them for all layers, along a first axis that the
+    names leave out, as in params.py.
+    """
+
+    k_BSNK: jax.Array
+    v_BSNK: jax.Array
+    unsmeared_k_BSNK: jax.Array  # before `smear`; a cache has the newest alone, which the next key mixes in
 
 
 def block(
     layer: Layer,
     config: ModelConfig,
     x_BTD: jax.Array,
-    dropout_key: jax.Array | None,
+    *,
+    dropout_key_B: jax.Array | None = None,
     read_BT: jax.Array | None = None,
-) -> jax.Array:
-    """Pre-norm attention and MLP, each added to the residual stream; causal, or over all of `read_BT`."""
-    keys = (None,) * 3 if dropout_key is None else tuple(jax.random.split(dropout_key, 3))
-    n_BTD = rms_norm(x_BTD, config.norm_eps)
-    q_BTNK, k_BTNK, v_BTNK = project(layer, config, dropout(n_BTD, config.dropout, keys[0]))
+    cache: KeyValues | None = None,
+    n_cached_B: jax.Array | None = None,
+) -> tuple[jax.Array, KeyValues]:
+    """Pre-norm attention and MLP, each added to the residual stream; and x's own keys and values, to be cached.
+
+    Attention is causal. With `read_BT` it is over all of those positions, before and after. With a cache, x is one
+    position after the first n_cached of the cache, over which attention is too.
+    """
+    keys = (None,) * 3 if dropout_key_B is None else tuple(fold_in_rows(dropout_key_B, i) for i in range(3))
+    n_BTD = apply_dropout(rms_norm(x_BTD, config.norm_eps), config.dropout, keys[0])
+    q_BTNK, unsmeared_BTNK, v_BTNK = project(layer, config, n_BTD)
+    k_BTNK = unsmeared_BTNK
     if config.smeared_keys:
-        k_BTNK = smear(k_BTNK, jnp.zeros_like(k_BTNK[:, :1]), layer.smear_N)
-    past_NT = position_bias(layer, config, layer.position_WN, x_BTD.shape[1])
-    if read_BT is None:
-        mixed_BTNK = causal_attention(
-            q_BTNK,
-            k_BTNK,
-            v_BTNK,
-            toeplitz(past_NT),
-            choose_implementation(config.attention, x_BTD.dtype),
-            config.attention_dropout,
-            keys[1],
+        before_B1NK = jnp.zeros_like(k_BTNK[:, :1]) if cache is None else cache.unsmeared_k_BSNK
+        k_BTNK = smear(unsmeared_BTNK, before_B1NK, layer.smear_N)
+    length = x_BTD.shape[1] if cache is None else cache.k_BSNK.shape[1]
+    past_NT = position_bias(layer, config, layer.position_WN, length)
+    if cache is not None:
+        assert n_cached_B is not None
+        mixed_BTNK = cached_attention(
+            q_BTNK, k_BTNK, v_BTNK, cache.k_BSNK, cache.v_BSNK, n_cached_B, past_NT.astype(jnp.float32)
         )
+    elif read_BT is not None:
+        future_NT = position_bias(layer, config, layer.future_WN, length)
+        bias_NTS = bidirectional_toeplitz(past_NT, future_NT)
+        mixed_BTNK = bidirectional_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT)
     else:
-        future_NT = position_bias(layer, config, layer.future_WN, x_BTD.shape[1])
-        bias_NTS = toeplitz_both_ways(past_NT, future_NT)
-        mixed_BTNK = attention_both_ways(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT)
+        rate = 0.0 if dropout_key_B is None else config.attention_dropout
+        implementation = choose_implementation(config.attention, x_BTD.dtype, has_dropout=rate > 0)
+        mixed_BTNK = causal_attention(
+            q_BTNK, k_BTNK, v_BTNK, toeplitz(past_NT), implementation, rate, keys[1]
+        )
     x_BTD = x_BTD + mixed_BTNK.reshape(x_BTD.shape) @ layer.out_ED.astype(x_BTD.dtype)
-    return x_BTD + dropout(mlp(layer, config, x_BTD), config.dropout, keys[2])
+    x_BTD = x_BTD + apply_dropout(mlp(layer, config, x_BTD), config.dropout, keys[2])
+    return x_BTD, KeyValues(k_BTNK, v_BTNK, unsmeared_BTNK)
+
+
+def final_norm(params: Params, config: ModelConfig, x_BTD: jax.Array) -> jax.Array:
+    n_BTD = rms_norm(x_BTD, config.norm_eps).astype(jnp.float32)
+    return (n_BTD * params.final_norm_D).astype(x_BTD.dtype)
 
 
 def trunk(
-    params: Params, config: ModelConfig, x_BTD: jax.Array, dropout_key: jax.Array | None = None
+    params: Params, config: ModelConfig, x_BTD: jax.Array, dropout_key_B: jax.Array | None = None
 ) -> jax.Array:
-    """The layers one after the other."""
-    key_L = None if dropout_key is None else jax.random.split(dropout_key, config.n_layers)
+    """The layers one after the other; dropout has a key a sequence, and below it one a layer."""
+
+    def key_B(layer: int | jax.Array) -> jax.Array | None:
+        return None if dropout_key_B is None else fold_in_rows(dropout_key_B, layer)
+
     if jax.default_backend() == "cpu":
         # A scan compiles in a fraction of the time, and costs a CPU nothing; it costs a GPU a third of its speed.
-        x_BTD, _ = jax.lax.scan(
-            lambda x_BTD, each: (block(each[0], config, x_BTD, each[1]), None), x_BTD, (params.layers, key_L)
-        )
+        def scanned(x_BTD: jax.Array, each: tuple[Layer, jax.Array]) -> tuple[jax.Array, None]:
+            layer, i = each
+            return block(layer, config, x_BTD, dropout_key_B=key_B(i))[0], None
+
+        x_BTD, _ = jax.lax.scan(scanned, x_BTD, (params.layers, jnp.arange(config.n_layers)))
     else:
         for i, layer in enumerate(unstack(params.layers)):
-            x_BTD = block(layer, config, x_BTD, None if key_L is None else key_L[i])
-    n_BTD = rms_norm(x_BTD, config.norm_eps).astype(jnp.float32)
-    h_BTD = (n_BTD * params.final_norm_D).astype(x_BTD.dtype)
-    return dropout(h_BTD, config.dropout, dropout_key)
-
-
-def hindsight(params: Params, config: ModelConfig, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Array:
-    """The final states once more, each in the light of all that was read: for the deciphering head, in place of
-    the states themselves.
-    """
-    assert params.hindsight is not None, "this model has no layers of hindsight"
-    for layer in unstack(params.hindsight):
-        h_BTD = block(layer, config, h_BTD, None, read_BT)
-    return h_BTD
+            x_BTD, _ = block(layer, config, x_BTD, dropout_key_B=key_B(i))
+    return apply_dropout(final_norm(params, config, x_BTD), config.dropout, key_B(config.n_layers))
 
 
 class ForwardOutput(NamedTuple):
@@ -194,7 +210,7 @@ def forward(
     *,
     lexicon: LexiconConfig | None = None,
     anneal_hi: jax.Array | float = jnp.inf,
-    dropout_key: jax.Array | None = None,
+    dropout_key_B: jax.Array | None = None,
     dtype: Any = jnp.float32,
 ) -> ForwardOutput:
     """Draw a lexicon for each sequence from its key, read the sequences and score them.
@@ -202,15 +218,6 @@ def forward(
     Training passes its own lexicon; the default is the one that a trained model is used with.
     """
     used = lexicon or config.lexicon.at_evaluation
-    drawn = lexica.draw(
-        used,
-        params.embedding,
-        key_B,
-        tok_BT,
-        rows=lexica.n_rows(used.kind, config.readout, config.vocab_size, tok_BT.shape[1]),
-        width=config.width,
-        dtype=dtype,
-        anneal_hi=anneal_hi,
-    )
-    h_BTD = trunk(params, config, lexica.embed(params.embedding, drawn, dtype), dropout_key)
+    drawn = draw_lexicon(used, config, params.embedding, key_B, tok_BT, dtype=dtype, anneal_hi=anneal_hi)
+    h_BTD = trunk(params, config, embed(params.embedding, drawn, dtype), dropout_key_B)
     return ForwardOutput(log_likelihood(params, config, drawn, h_BTD), h_BTD)

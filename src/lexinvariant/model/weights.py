@@ -24,13 +24,21 @@ WEIGHTS = Path(__file__).parents[1] / "weights"
 """What comes with the package."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Weights:
     """A model's parameters, their configuration and their vocabulary."""
 
     config: ModelConfig
     params: Params
     vocab: Vocab
+
+    def __repr__(self) -> str:
+        config = self.config
+        return (
+            f"{type(self).__name__}({config.lexicon.kind} lexicon, {config.n_layers} layers x {config.width}, "
+            f"{model_params.count(config):,} parameters, {self.vocab.name} vocabulary of {config.vocab_size}, "
+            f"context {config.context})"
+        )
 
 
 def _quantize(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,8 +12,8 @@ from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import evaluation_keys
 from lexinvariant.text import Split
-from lexinvariant.training.step import measure
-from lexinvariant.training.sums import BatchSums, means
+from lexinvariant.training.batch_metrics import BatchSums, batch_means
+from lexinvariant.training.step import batch_sums
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ def _evaluate_batch(
     params: Params, config: ModelConfig, tok_BT: jax.Array, mask_BT: jax.Array, key_B: jax.Array, dtype: str
 ) -> tuple[BatchSums, jax.Array, jax.Array]:
     output = forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
-    nats_T = -jnp.sum(output.logp_BT, axis=0, where=mask_BT)
-    sums = measure(params, config, output, tok_BT, mask_BT, mask_BT)
-    return sums, nats_T, jnp.sum(mask_BT, axis=0)
+    loss_T = -jnp.sum(output.logp_BT, axis=0, where=mask_BT)
+    sums = batch_sums(params, config, output, tok_BT, mask_BT, mask_BT)
+    return sums, loss_T, jnp.sum(mask_BT, axis=0)
 
 
 def evaluate(
@@ -49,14 +49,14 @@ def evaluate(
     seed: int = 0,
     dtype: str = "float32",
 ) -> Evaluation:
-    """Average over the first `sequences` pieces that fill a whole context (all pieces, if none does).
+    """Average over `sequences` pieces, spread evenly over those that fill a whole context (over all, if none does).
 
     A piece's lexicon comes from the piece's own number, so the result does not depend on the batch size.
     """
     chosen = full_pieces(pieces, sequences)
     batch_size = min(batch_size, len(chosen))
     total: BatchSums | None = None
-    nats_T: jax.Array | float = 0.0
+    loss_T: jax.Array | float = 0.0
     count_T: jax.Array | int = 0
     for start in range(0, len(chosen), batch_size):
         index_B = chosen[start : start + batch_size]
@@ -66,14 +66,14 @@ def evaluate(
         batch = pieces[index_B]
         mask_BT = batch.mask_BT & (np.arange(batch_size) < n_real)[:, None]
         key_B = evaluation_keys(seed, jnp.asarray(index_B))
-        sums, part_nats_T, part_count_T = _evaluate_batch(
+        sums, batch_loss_T, batch_count_T = _evaluate_batch(
             params, config, jnp.asarray(batch.tok_BT), jnp.asarray(mask_BT), key_B, dtype
         )
         total = sums if total is None else jax.tree.map(jnp.add, total, sums)
-        nats_T, count_T = nats_T + part_nats_T, count_T + part_count_T
+        loss_T, count_T = loss_T + batch_loss_T, count_T + batch_count_T
     assert total is not None
-    metrics = {name: float(value) for name, value in means(total).items()}
-    by_position = np.asarray(nats_T) / np.maximum(np.asarray(count_T), 1)
+    metrics = {name: float(value) for name, value in batch_means(total).items()}
+    by_position = np.asarray(loss_T) / np.maximum(np.asarray(count_T), 1)
     return Evaluation(metrics, [round(float(x), 5) for x in by_position])
 
 

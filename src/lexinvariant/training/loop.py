@@ -80,9 +80,9 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
             TrainProgress(name, config.steps, start, config.tokens_per_step, flop_per_token) as progress,
         ):
             if start:
-                progress.say(f"{name}: going on from step {start} in {folder}")
+                progress.print_line(f"{name}: going on from step {start} in {folder}")
             run = _Run(config, setup, train_pieces, valid_pieces, store, notes, log, progress)
-            state, last = _steps(run, state, stop)
+            state, last = _train_steps(run, state, stop)
         finished = int(state.step) == config.steps
         if finished:
             save_model(
@@ -108,7 +108,7 @@ class _Run(NamedTuple):
     progress: TrainProgress
 
 
-def _steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainState, Evaluation | None]:
+def _train_steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainState, Evaluation | None]:
     """Train to the end, or until told to stop, and save; returns the state and the newest evaluation."""
     config, every = run.config, run.config.run
     rows = host_rows(config.batch_size)
@@ -182,7 +182,7 @@ def _evaluate(run: _Run, step: int, state: TrainState) -> Evaluation:
     run.log.write(
         step, "valid", evaluation.metrics | {"tail_perplexity": evaluation.tail_perplexity} | by_position
     )
-    run.progress.say(_valid_line(step, evaluation))
+    run.progress.print_line(_valid_line(step, evaluation))
     return evaluation
 
 

@@ -77,7 +77,7 @@ class TrainProgress:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._progress.stop()
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def restart_clock(self, step: int) -> None:
@@ -104,5 +104,5 @@ class TrainProgress:
         if not self._live and (time.monotonic() - self._last_line > 15 or step == self._steps):
             self._last_line = time.monotonic()
             left = "" if seconds_left is None else f" · {_clock(seconds_left)} left"
-            self.say(f"{self._name} {step}/{self._steps} {line}{left}")
+            self.print_line(f"{self._name} {step}/{self._steps} {line}{left}")
         return speeds

@@ -1,0 +1,39 @@
+"""Symbols by the order in which they come: to a lexinvariant model the k-th distinct symbol of a text is rank k.
+
+A standard LM knows symbols by name: its ranks are the symbols themselves.
+"""
+
+import numpy as np
+
+from lexinvariant.config import ModelConfig
+from lexinvariant.errors import UserError
+from lexinvariant.rng import Stream
+
+
+def to_ranks(config: ModelConfig, tok_T: np.ndarray) -> np.ndarray:
+    """The rank of each token of a text."""
+    if not config.lexicon.is_lexinvariant:
+        return tok_T
+    _, first, which_T = np.unique(tok_T, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[which_T]
+
+
+def symbols_by_rank(config: ModelConfig, tok_T: np.ndarray, seed: int | None = None) -> np.ndarray:
+    """The symbol that each rank stands for after a text; ranks that it has not used stand for the other symbols, in
+    their own order or, with a seed, in a random one.
+    """
+    symbol_V = np.arange(config.vocab_size)
+    if not config.lexicon.is_lexinvariant:
+        return symbol_V
+    used, first = np.unique(tok_T, return_index=True)
+    unused = np.setdiff1d(symbol_V, used)
+    if seed is not None:
+        unused = np.random.default_rng([seed, int(Stream.SAMPLE)]).permutation(unused)
+    return np.concatenate([used[np.argsort(first)], unused]).astype(np.int64)
+
+
+def check_prompt(config: ModelConfig, prompt_T: np.ndarray) -> None:
+    if len(prompt_T) and not 0 <= prompt_T.min() <= prompt_T.max() < config.vocab_size:
+        raise UserError(
+            f"The prompt has a token outside 0..{config.vocab_size - 1}, the model's vocabulary: give another."
+        )
