@@ -18,6 +18,7 @@ from lexinvariant.model.weights import BUNDLED, Weights, load_weights
 from lexinvariant.text import HuggingFaceVocab
 
 if TYPE_CHECKING:
+    from lexinvariant.decipher.language import Language
     from lexinvariant.decipher.solve import Decipherment
 
 
@@ -66,14 +67,15 @@ class Model(Weights):
         alphabet: Alphabet = "auto",
         unspaced: bool = False,
         top: int = 3,
+        language: Language | None = None,
     ) -> Decipherment:
         """The best reading of a ciphertext; `cribs` maps cipher symbols to what they are known to stand for, and
-        `crib_text` is the known beginning of the plaintext.
+        `crib_text` is the known beginning of the plaintext. English, unless another language is given.
         """
         from lexinvariant.decipher.solve import Solver  # who only scores need not wait for it
 
         symbols = split_symbols(text) if isinstance(text, str) else text
-        return Solver(self).read(
+        return Solver(self, language=language).read(
             [symbols], cribs=cribs, crib_text=crib_text, alphabet=alphabet, unspaced=unspaced, top=top
         )[0]
 

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from lexinvariant.decipher import search
 from lexinvariant.decipher.alphabet import Alphabet, make_puzzle
-from lexinvariant.decipher.ngram import TABLES, bundled
+from lexinvariant.decipher.language import Effort, load_language
 from lexinvariant.decipher.samples import Sample, Setting, draw_samples, plain_documents
 from lexinvariant.decipher.solve import Decipherment, Solver
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.rows import Provenance, Row, RowWriter, hash_files
-from lexinvariant.model.weights import BUNDLED, WEIGHTS, find_model
+from lexinvariant.model.weights import BUNDLED, find_model
 
 OURS = "lexinvariant"
 PEERS = ("annealer", "subbreaker", "cipher_solver")
@@ -89,20 +89,19 @@ def run(options: Options, command: str = "", say: Callable[[str], None] = lambda
         "decipher",
         options.seed,
         command,
-        model_hash=hash_files(
-            [p for p in (TABLES, WEIGHTS / "reader", find_model(options.model)) if p.exists()]
-        ),
+        model_hash=hash_files([p for p in (load_language().folder, find_model(options.model)) if p.exists()]),
         data_hash=hash_files([Path(options.data_text.partition("?")[0])]),
         draws=1,
     )
     solver = _our_solver(options.model)
+    language = solver.language
     others = {name: solve for name in options.peers if (solve := _peer(name, options, say)) is not None}
     rows: list[Row] = []
     with RowWriter(options.out / "decipher.jsonl", provenance) as writer:
         for setting in options.settings:
-            documents = plain_documents(options.data_text, setting)
+            documents = plain_documents(options.data_text, setting, language)
             for length in options.ascii_lengths if setting == "ascii" else options.lengths:
-                samples = draw_samples(documents, setting, length, options.texts, options.seed)
+                samples = draw_samples(documents, setting, language, length, options.texts, options.seed)
                 rows += _measure_ours(writer, solver, setting, length, samples, say)
                 for name, solve in others.items():
                     if setting == "ascii":
@@ -111,10 +110,10 @@ def run(options: Options, command: str = "", say: Callable[[str], None] = lambda
                         _measure(writer, name, solve, setting, length, samples[: options.peer_texts], say)
                     )
             if setting == "spaced" and options.batch:
-                samples = draw_samples(documents, setting, 200, options.batch, options.seed)
+                samples = draw_samples(documents, setting, language, 200, options.batch, options.seed)
                 rows.append(_measure_batch(writer, solver, samples, say))
             if setting == "spaced" and options.fresh:
-                samples = draw_samples(documents, setting, 100, options.fresh, options.seed)
+                samples = draw_samples(documents, setting, language, 100, options.fresh, options.seed)
                 rows.append(_measure_fresh(writer, samples, say))
     return rows
 
@@ -296,12 +295,17 @@ def _peer(name: str, options: Options, say: Callable[[str], None]) -> Solve | No
 
 def anneal_plainly(cipher: str, setting: Setting, swaps: int = 10_000) -> str:
     """Simulated annealing with our n-gram and nothing else: 50 restarts, none of which learns from another."""
-    puzzle = make_puzzle(cipher, "letters", setting == "unspaced")
-    ngram = bundled("spaced" if setting == "spaced" else "unspaced")
-    task = search.Task(ngram, [puzzle.running], len(puzzle.symbols), np.arange(26), {})
+    language = load_language()
+    puzzle = make_puzzle(cipher, language, "letters", setting == "unspaced")
+    ngram = language.ngram("spaced" if setting == "spaced" else "unspaced")
+    problem = search.SearchProblem(
+        ngram, [puzzle.words], len(puzzle.symbols), np.arange(len(language.letters)), {}
+    )
     rng = np.random.default_rng(0)
-    effort = search.Effort(keys=50, swaps=swaps, coldness=0.1, redraw=10**9)
-    found, _ = search.anneal(task, search.by_frequency(task, effort.keys, rng), effort, rng)
+    effort = Effort(n_keys=50, n_swaps=swaps, start_inverse_temperature=0.1, resample_every=10**9)
+    noise = language.letter_search.first_key_rank_noise
+    first_SR = search.keys_by_frequency(problem, effort.n_keys, noise, rng)
+    found, _ = search.anneal(problem, first_SR, effort, rng)
     best = {symbol: ngram.alphabet[v] for symbol, v in zip(puzzle.symbols, found.key_NS[0], strict=True)}
     return puzzle.plaintext(best)
 

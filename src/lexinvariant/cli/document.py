@@ -17,6 +17,8 @@ PAGES: tuple[list[str], ...] = (
     ["train", "char-small"],
     ["export"],
     ["decipher"],
+    ["language", "build"],
+    ["language", "show"],
     ["score"],
     ["evaluate"],
     ["generate"],
