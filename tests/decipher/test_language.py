@@ -195,6 +195,7 @@ def test_an_alphabet_may_be_given_and_a_judge(tmp_path: Path) -> None:
         ),
         (["--text", "text.txt", "--valid", "valid.txt", "--out", "there", "--overwrite"], "there exists"),
         (["--text", "text.txt", "--valid", "valid.txt", "--judge", "there"], "there holds no model"),
+        (["--text", "text.txt", "--valid", "valid.txt", "--texts", "0"], "whole numbers from 1 on"),
     ],
 )
 def test_what_cannot_be_built_in_one_sentence(

@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -106,6 +108,18 @@ def test_workers_run_nothing_that_lies_in_the_current_folder(
     assert [reading.plaintext for reading in readings] == [PLAIN] * 2
     assert not (tmp_path / "was-run").exists()
     assert capfd.readouterr().err == "", "a worker that cannot start says so"
+
+
+def test_letters_are_read_without_jax() -> None:
+    code = (
+        "import sys; from lexinvariant import Solver; solver = Solver(); assert not solver.language._tables\n"
+        f"print(solver.read([{written(PLAIN, 1)!r}, 'a short text of the judge'])[0].plaintext); print(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    plaintext, loaded = run.stdout.splitlines()
+    assert plaintext == PLAIN
+    assert "lexinvariant.decipher.judge_lm" in loaded.split()
+    assert not {"jax", "jaxlib", "optax"} & set(loaded.split())
 
 
 def test_emoji_numbers_and_tokens_are_read_as_letters_are(solver: Solver, reading: Decipherment) -> None:

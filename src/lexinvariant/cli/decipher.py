@@ -50,9 +50,8 @@ class Arguments:
     """How many other readings to tell."""
     language: str = "english"
     """The language of the plaintext: english, or a folder that `lexinvariant language build` wrote."""
-    model: str = ""
-    """The lexinvariant model that names symbols: a folder, OWNER/NAME on the Hugging Face Hub, or `bundled` (default:
-    the language's own)."""
+    model: str | None = None
+    """The lexinvariant model that names symbols, if not the language's own: a folder, a name on the Hub, or bundled."""
     json: bool = False
     """Print {"plaintext", "key", "confidence", "alternatives", "seconds"} instead."""
 
@@ -69,7 +68,7 @@ def main(argv: list[str]) -> int:
     from lexinvariant.decipher.solve import Solver
 
     language, model = load_language(arguments.language), None
-    if arguments.model:
+    if arguments.model is not None:
         from lexinvariant.model.weights import load_weights
 
         model = load_weights(arguments.model)

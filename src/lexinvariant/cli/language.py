@@ -25,17 +25,15 @@ class Build:
     valid: tuple[str, ...]
     """Sources of other text of the language, to fit numbers on."""
     out: Path | None = None
-    """The folder to write (default: NAME)."""
-    alphabet: str = ""
-    """The small letters of the language (default: all that are common in the text). Other characters are folded to
-    them where leaving out accents does it, and part words where not."""
-    capitals: str = ""
+    """The folder to write, if not NAME."""
+    alphabet: str | None = None
+    """The small letters of the language, if not all that are common in the text; others lose their accents."""
+    capitals: str | None = None
     """The capital of each letter, where Unicode's is not the language's own (Turkish: I is the capital of ı)."""
     judge: Path | None = None
     """Folder of a standard model of the language's letters (`lexinvariant train judge`) to judge short readings."""
-    model: str = ""
-    """The lexinvariant model that names symbols where everything is enciphered: a folder, a name on the Hub or
-    `bundled`; without one, n-grams do it alone."""
+    model: str | None = None
+    """The lexinvariant model that names symbols where all is enciphered: a folder, a name on the Hub, or bundled."""
     min_counts: tuple[int, int, int] = (1, 1, 1)
     """How often a longest n-gram must occur to be stored: spaced, unspaced, of characters. More make smaller files."""
     texts: int = 60
@@ -80,10 +78,10 @@ def main(argv: list[str]) -> int:
         arguments.text,
         arguments.valid,
         out,
-        letters=arguments.alphabet or None,
-        capitals=arguments.capitals or None,
+        letters=arguments.alphabet,
+        capitals=arguments.capitals,
         judge=arguments.judge,
-        model=arguments.model or None,
+        model=arguments.model,
         min_counts=arguments.min_counts,
         n_texts=arguments.texts,
         quick=arguments.quick,

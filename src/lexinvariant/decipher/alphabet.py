@@ -24,7 +24,7 @@ Ids = NDArray[Any]
 """Small whole numbers; two bytes each, since a text may have millions of symbols."""
 Alphabet = Literal["auto", "letters", "ascii"]
 Kind = Literal["letters", "glyphs", "ascii"]
-MOST_SYMBOLS = 128
+MAX_SYMBOLS = 128
 KEPT = -1
 """In the place of a symbol's number: this cell stands for itself."""
 WORD_BREAK = -1
@@ -102,10 +102,10 @@ def make_puzzle(
         raise UserError(
             "The text has no letters to decipher: let every character be enciphered (alphabet ascii)."
         )
-    if len(symbols) > MOST_SYMBOLS:
+    if len(symbols) > MAX_SYMBOLS:
         hint = ", and numbers parted by spaces as tokens" if isinstance(cells, str) else ""
         raise UserError(
-            f"The text has {len(symbols)} different symbols and a substitution of at most {MOST_SYMBOLS} can be read: "
+            f"The text has {len(symbols)} different symbols and a substitution of at most {MAX_SYMBOLS} can be read: "
             f"give a text in fewer{hint}."
         )
     if kind == "glyphs" and len(symbols) > len(language.letters):
@@ -121,7 +121,7 @@ def _kind(cells: str | tuple[str, ...], language: Language, alphabet: Alphabet) 
     if alphabet == "ascii":
         return "ascii"
     sample = cells[:_SAMPLE]
-    has_letters = any(map(language.letter, sample))
+    has_letters = any(language.letter(cell.lower()) for cell in sample)
     if alphabet == "letters":
         return "letters" if has_letters else "glyphs"
     if has_letters and looks_like_letters(sample, language):

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -152,6 +152,8 @@ def build_language(
         raise UserError(
             f"{out} exists: give another --out, or --overwrite if it is a language to be replaced."
         )
+    if min(n_texts, *min_counts) < 1:
+        raise UserError("Texts to fit on and counts of n-grams are whole numbers from 1 on: give others.")
     documents = _read(text)
     held_out = _read(valid)
     language = _describe(name, documents + held_out, letters, capitals, model)
@@ -169,6 +171,11 @@ def build_language(
     language = replace(language, folder=unfinished)
     _count_tables(language, documents, min_counts, log)
     language = _fit_thresholds(language, held_out)
+    search = language.letter_search
+    log(
+        f"a search is stuck above {search.stuck_above_spaced} nats a symbol ({search.stuck_above_unspaced} without "
+        f"spaces), letters alone make no sense above {search.not_language_above}; {language.recognition}"
+    )
     fitting = _Fitting(language, held_out, n_texts, log)
     if quick:
         log("quick: search efforts and weights are those of English, calibrations are fitted on few texts")
@@ -310,12 +317,12 @@ class _Fitting:
     """A language whose numbers are fitted, one after another, on enciphered validation texts."""
 
     def __init__(self, language: Language, documents: Sequence[str], n_texts: int, log: Log) -> None:
-        self.language, self.documents, self.n_texts, self.log = language, documents, n_texts, log
+        self.language, self.n_texts, self.log = language, n_texts, log
+        self.joined = {setting: _joined(documents, setting, language) for setting in get_args(Setting)}
         self.model = Solver(language=language).model  # read once
 
     def _samples(self, setting: Setting, length: int, seed: int) -> list[Sample]:
-        joined = _joined(self.documents, setting, self.language)
-        return draw_samples(joined, setting, self.language, length, self.n_texts, seed)
+        return draw_samples(self.joined[setting], setting, self.language, length, self.n_texts, seed)
 
     def tune(self) -> None:
         has: dict[Evidence, bool] = {

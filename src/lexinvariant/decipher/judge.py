@@ -11,9 +11,7 @@ from lexinvariant.decipher.judge_lm import JudgeLM
 from lexinvariant.decipher.language import Language
 from lexinvariant.decipher.search import Candidates, SearchProblem
 
-_UNREAD = (
-    8  # characters a reading: what the judge's start costs, so that very short texts are not read too often
-)
+_OVERHEAD = 8  # characters that a reading costs beside its own: very short texts are not read in thousands
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -31,7 +29,7 @@ def rank_by_judge(
         letter_NT = np.where(row == WORD_BREAK, len(language.letters), key_NS[:, np.maximum(row, 0)])
         return judge.nats(["".join(plain_T) for plain_T in letters[letter_NT]])
 
-    most = max(settings.min_readings, settings.max_characters // (len(row) + _UNREAD))
+    most = max(settings.min_readings, settings.max_characters // (len(row) + _OVERHEAD))
     limit = candidates.cost_N[0] + settings.max_ngram_excess
     asked = candidates.key_NS[candidates.cost_N <= limit][: most // 2]
     known: dict[bytes, tuple[Ints, float]] = {}

@@ -129,7 +129,7 @@ def trace(
     known = check_cribs(puzzle, cribs or {}, crib_text)
     names = list(model.vocab.decode(range(model.vocab.size)))
     columns = names if puzzle.kind == "ascii" else list(language.letters)
-    if unknown := [*{*columns, *known.values()} - {*names}]:
+    if unknown := sorted({*columns, *known.values()} - {*names}):
         raise UserError(
             f"The model does not know {unknown[0]!r}: give one that was trained on text in {language.name}."
         )
