@@ -111,6 +111,9 @@ def test_the_command_finds_the_letters_of_the_text(made_up: Language) -> None:
     assert (made_up.name, made_up.judge, made_up.model) == ("ours", None, None)
     assert set(LETTERS + LETTERS.upper() + " .!,") <= set(made_up.characters)
     assert made_up.ngram("spaced").order == 5
+    table, plain = made_up.ngram("spaced-short"), made_up.letters_only(made_up_sentences(3, seed=6))
+    assert table.alphabet == made_up.letters + " "
+    assert table.nats(plain) < table.nats(plain[::-1])
     fitted, english = made_up.letter_search, load_language().letter_search
     assert fitted.stuck_above_spaced != english.stuck_above_spaced
     assert 0.5 < fitted.stuck_above_spaced < fitted.not_language_above < np.log(20)
@@ -195,6 +198,7 @@ def test_an_alphabet_may_be_given_and_a_judge(tmp_path: Path) -> None:
         ),
         (["--text", "text.txt", "--valid", "valid.txt", "--out", "there", "--overwrite"], "there exists"),
         (["--text", "text.txt", "--valid", "valid.txt", "--judge", "there"], "there holds no model"),
+        (["--text", "text.txt", "--valid", "valid.txt", "--model", "./nowhere"], "no folder"),
         (["--text", "text.txt", "--valid", "valid.txt", "--texts", "0"], "whole numbers from 1 on"),
     ],
 )

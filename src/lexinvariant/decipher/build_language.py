@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from lexinvariant.decipher.language import (
     LANGUAGE_FILE,
     Evidence,
     Language,
-    LengthBand,
     Recognition,
     Stages,
     Table,
@@ -42,6 +41,9 @@ from lexinvariant.decipher.samples import Sample, Setting, draw_samples, plain_t
 from lexinvariant.decipher.solve import KeyPosterior, Solver
 from lexinvariant.errors import UserError
 from lexinvariant.text.sources import read_documents
+
+if TYPE_CHECKING:
+    from lexinvariant.model.weights import Weights
 
 MIN_LETTERS, MIN_VALID_LETTERS = 20_000, 5_000
 MAX_LETTERS, MAX_CHARACTERS = 100, 200
@@ -77,16 +79,12 @@ class _Tuned:
 
 
 def _with_more_keys(language: Language, factor: float) -> Language:
-    def scaled(stages: Stages | None) -> Stages | None:
-        if stages is None:
-            return None
-        short, long = (
-            replace(effort, n_keys=round(effort.n_keys * factor)) for effort in (stages.short, stages.long)
-        )
-        return Stages(short, long)
+    def scaled(stages: Stages) -> Stages:
+        efforts = (stages.short, stages.long)
+        return Stages(*(replace(effort, n_keys=round(effort.n_keys * factor)) for effort in efforts))
 
     bands = tuple(
-        LengthBand(band.below, scaled(band.first) or band.first, scaled(band.retry))
+        replace(band, first=scaled(band.first), retry=band.retry and scaled(band.retry))
         for band in language.letter_search.bands
     )
     return replace(language, letter_search=replace(language.letter_search, bands=bands))
@@ -161,8 +159,10 @@ def build_language(
     _check_amount("validation text", held_out, MIN_VALID_LETTERS, language)
     log(f"{len(language.letters)} letters: {language.letters}")
 
+    # A model or a judge that will not do is told of before the counting.
+    weights = Solver(language=language).model
     if judge is not None:
-        load_judge(judge, language.letters)  # says so at once if it cannot read these letters
+        load_judge(judge, language.letters)
     unfinished = out.with_name(out.name + ".part")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
@@ -176,7 +176,7 @@ def build_language(
         f"a search is stuck above {search.stuck_above_spaced} nats a symbol ({search.stuck_above_unspaced} without "
         f"spaces), letters alone make no sense above {search.not_language_above}; {language.recognition}"
     )
-    fitting = _Fitting(language, held_out, n_texts, log)
+    fitting = _Fitting(language, weights, held_out, n_texts, log)
     if quick:
         log("quick: search efforts and weights are those of English, calibrations are fitted on few texts")
         fitting.n_texts = max(2, round(n_texts * QUICK_SHARE))
@@ -316,10 +316,11 @@ def _joined(documents: Sequence[str], setting: Setting, language: Language) -> l
 class _Fitting:
     """A language whose numbers are fitted, one after another, on enciphered validation texts."""
 
-    def __init__(self, language: Language, documents: Sequence[str], n_texts: int, log: Log) -> None:
-        self.language, self.n_texts, self.log = language, n_texts, log
+    def __init__(
+        self, language: Language, model: Weights | None, documents: Sequence[str], n_texts: int, log: Log
+    ) -> None:
+        self.language, self.model, self.n_texts, self.log = language, model, n_texts, log
         self.joined = {setting: _joined(documents, setting, language) for setting in get_args(Setting)}
-        self.model = Solver(language=language).model  # read once
 
     def _samples(self, setting: Setting, length: int, seed: int) -> list[Sample]:
         return draw_samples(self.joined[setting], setting, self.language, length, self.n_texts, seed)
