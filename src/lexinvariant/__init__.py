@@ -14,6 +14,7 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "Corpus": "lexinvariant.text",
+    "Language": "lexinvariant.decipher.language",
     "LexiconConfig": "lexinvariant.config",
     "Model": "lexinvariant.api",
     "ModelConfig": "lexinvariant.config",
@@ -22,6 +23,7 @@ _HOMES = {
     "TrainConfig": "lexinvariant.config",
     "UserError": "lexinvariant.errors",
     "load": "lexinvariant.api",
+    "load_language": "lexinvariant.decipher.language",
     "prepare": "lexinvariant.text",
     "preset": "lexinvariant.presets",
     "train": "lexinvariant.training.loop",

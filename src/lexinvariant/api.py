@@ -19,6 +19,7 @@ from lexinvariant.model.weights import BUNDLED, Weights, load_weights
 from lexinvariant.text import HuggingFaceVocab
 
 if TYPE_CHECKING:
+    from lexinvariant.decipher.language import Language
     from lexinvariant.decipher.solve import Decipherment
 
 
@@ -105,7 +106,7 @@ class Model(Weights):
         Each symbol by itself: `decipher` searches for a key, in which no two symbols stand for one character. A text
         longer than the context is read in windows, four at most.
         """
-        from lexinvariant.decipher.symbol_posterior import check_head, named
+        from lexinvariant.decipher.symbol_posterior import check_head, symbol_posterior
 
         check_head(self)
         symbols = _distinct_symbols(text)
@@ -115,7 +116,7 @@ class Model(Weights):
         number = {symbol: i for i, symbol in enumerate(symbols)}
         characters = self.vocab.decode(range(self.vocab.size))
         symbol_T = np.array([number[symbol] for symbol in text])
-        logp_SC = named(self, symbol_T, len(symbols), characters, draws)
+        logp_SC = symbol_posterior(self, symbol_T, len(symbols), characters, draws)
         probs = np.exp(logp_SC - np.logaddexp.reduce(logp_SC, axis=1, keepdims=True))
         return Posterior(symbols, tuple(characters), probs)
 
@@ -152,15 +153,16 @@ class Model(Weights):
         alphabet: Alphabet = "auto",
         unspaced: bool = False,
         top: int = 3,
+        language: Language | None = None,
     ) -> Decipherment:
         """The best reading of a ciphertext; `cribs` maps cipher symbols to what they are known to stand for, and
-        `crib_text` is the known beginning of the plaintext.
+        `crib_text` is the known beginning of the plaintext. English, unless another language is given.
         """
         from lexinvariant.decipher.solve import Solver  # who only scores need not wait for it
 
         _distinct_symbols(text)  # of the right type
         symbols = split_symbols(text) if isinstance(text, str) else text
-        return Solver(self).read(
+        return Solver(self, language=language).read(
             [symbols], cribs=cribs, crib_text=crib_text, alphabet=alphabet, unspaced=unspaced, top=top
         )[0]
 

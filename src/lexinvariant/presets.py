@@ -101,7 +101,7 @@ _CHAR_SMALL = TrainConfig(
     steps=24_000,
 )
 
-_READER = TrainConfig(
+_JUDGE = TrainConfig(
     model=ModelConfig(
         context=256,
         n_layers=4,
@@ -134,8 +134,8 @@ PRESETS = {
         _CHAR_SMALL,
         "characters, 24M parameters, the fast-learning recipe: 24 minutes on an H200 that trains its twin too",
     ),
-    "reader": Preset(
-        _READER,
+    "judge": Preset(
+        _JUDGE,
         "a standard model of lower-case letters, 7M parameters, to judge decipherments: about 3 minutes on an H200",
     ),
     "paper-char": Preset(
@@ -150,6 +150,8 @@ PRESETS = {
 
 
 def preset(name: str) -> TrainConfig:
+    if name == "reader":
+        raise UserError("The preset 'reader' is called 'judge' now: give that name.")
     if name not in PRESETS:
         raise UserError(f"There is no preset {name!r}: did you mean {nearest(name, PRESETS)!r}?")
     return PRESETS[name].config

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from lexinvariant.cli import decipher
 from lexinvariant.cli.main import main
+from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.solve import Decipherment
 
 # "When the old keeper ..." with every letter moved three places on.
@@ -69,12 +70,22 @@ def test_numbers_parted_by_spaces_from_a_file(tmp_path: Path, capsys: pytest.Cap
 def test_a_terminal_shows_confidence_in_colours() -> None:
     reading = Decipherment("Tea x", {"a": "t", "b": "e", "c": "a"}, {"a": 0.95, "b": 0.7, "c": 0.2}, [], 0.5)
     console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=80)
-    decipher.show(reading, "Abc x", console)
+    decipher.show(reading, "Abc x", load_language(), console)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "\x1b[32mT\x1b[0m" in shown
     assert "\x1b[33me\x1b[0m" in shown
     assert "\x1b[1;4;31ma\x1b[0m x" in shown
     assert "61.7% of 3 symbols" in shown
+
+
+def test_a_terminal_shows_signs_of_several_characters_as_they_are() -> None:
+    heart, family = "\u2764\ufe0f", "\U0001f469\u200d\U0001f467"
+    reading = Decipherment(f"T{heart}e {family}", {"a": "t", "b": "e"}, {"a": 0.95, "b": 0.2}, [], 0.5)
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=80)
+    decipher.show(reading, ["A", heart, "b", " ", family], load_language(), console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert f"\x1b[32mT\x1b[0m{heart}\x1b[1;4;31me\x1b[0m {family}\n" in shown
+    assert "of 2 symbols" in shown
 
 
 @pytest.mark.parametrize(
@@ -88,6 +99,7 @@ def test_a_terminal_shows_confidence_in_colours() -> None:
         (["abc", "--top", "-1"], "no number of readings"),
         (["123 456", "--alphabet", "letters", "--crib", "1=?"], "one letter"),
         (["abc", "--model", "./nowhere"], "no folder"),
+        (["abc", "--language", "./nowhere"], "no language 'nowhere'"),
     ],
 )
 def test_bad_arguments_in_one_sentence(

@@ -3,6 +3,7 @@
 import pytest
 
 from lexinvariant.decipher.alphabet import check_cribs, make_puzzle, split_symbols
+from lexinvariant.decipher.language import load_language
 from lexinvariant.errors import UserError
 
 FLAG, FAMILY, HEART, THUMB = "🇪🇺", "👩‍👩‍👧", "❤️", "👍🏽"
@@ -30,7 +31,7 @@ def test_marks_without_a_character_are_symbols_and_nothing_is_lost() -> None:
 
 
 def test_tokens_that_are_letters_keep_their_case() -> None:
-    puzzle = make_puzzle(["A", "b", " ", "a"], "letters")
+    puzzle = make_puzzle(["A", "b", " ", "a"], load_language(), "letters")
     assert puzzle.plaintext({"a": "t", "b": "o"}) == "To t"
 
 
@@ -44,4 +45,4 @@ def test_tokens_that_are_letters_keep_their_case() -> None:
 )
 def test_a_known_beginning_that_does_not_fit(text: str | list[str], crib_text: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        check_cribs(make_puzzle(text), {}, crib_text)
+        check_cribs(make_puzzle(text, load_language()), {}, crib_text)

@@ -1,6 +1,7 @@
-"""The reader in NumPy: the same numbers as the model that was trained, each beginning read once."""
+"""The judge in NumPy: the same numbers as the model that was trained, each beginning read once."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -9,7 +10,8 @@ from threadpoolctl import threadpool_info
 
 from lexinvariant.api import Model
 from lexinvariant.config import LexiconConfig, ModelConfig
-from lexinvariant.decipher.judge_lm import JudgeLM, branches, bundled_judge, one_core_for_each_product
+from lexinvariant.decipher.judge_lm import JudgeLM, load_judge, prefix_tree, single_threaded_blas
+from lexinvariant.decipher.language import load_language
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.text import CharVocab
@@ -31,44 +33,44 @@ CONFIG = ModelConfig(
 
 
 def both(config: ModelConfig) -> tuple[Model, JudgeLM]:
-    """A model with random weights, and the reader made of it."""
+    """A model with random weights, and the judge made of it."""
     rng = np.random.default_rng(0)
     params = jax.tree.map(
         lambda value: value + 0.3 * rng.normal(size=value.shape).astype(np.float32),
         model_params.init(config, seed=0),
     )
     tensors = {name: np.asarray(value) for name, value in model_params.flatten_named(params)}
-    return Model(config, params, CharVocab()), JudgeLM(config, tensors)
+    return Model(config, params, CharVocab()), JudgeLM(config, tensors, {chr(i): i for i in range(128)})
 
 
 @pytest.mark.parametrize(
     "config", [CONFIG, replace(CONFIG, bias_before_scale=False, logit_scale="vocab", context=16)]
 )
 def test_readings_cost_what_the_model_says(config: ModelConfig) -> None:
-    model, reader = both(config)
+    model, judge = both(config)
     texts = [
         "it was the best of times",
         "it was the best of tidal",
         "of times it was best hey",
         "it was the best of times",
     ]
-    seen = [" " + text[: reader.longest] for text in texts]
+    seen = [" " + text[: judge.max_characters] for text in texts]
     wanted = [-logp[1:].sum() for logp in model.score(seen)]
-    np.testing.assert_allclose(reader.nats(texts), wanted, rtol=1e-4)
-    np.testing.assert_allclose(reader.nats(texts[1:2]), wanted[1:2], rtol=1e-4)
+    np.testing.assert_allclose(judge.nats(texts), wanted, rtol=1e-4)
+    np.testing.assert_allclose(judge.nats(texts[1:2]), wanted[1:2], rtol=1e-4)
 
 
 def test_each_beginning_is_a_node() -> None:
-    tok_NT = np.frombuffer(b"catcowcutdog", np.uint8).reshape(4, 3)
-    node_NT, place_U = branches(tok_NT)
+    tok_NT = np.frombuffer(b"catcowcutdog", np.uint8).reshape(4, 3).astype(np.int64)
+    node_NT, place_U = prefix_tree(tok_NT)
     assert node_NT.tolist() == [[0, 1, 2], [0, 3, 4], [0, 5, 6], [7, 8, 9]]
-    assert tok_NT.ravel()[place_U].tobytes() == b"catowutdog"
+    assert bytes(tok_NT.ravel()[place_U].tolist()) == b"catowutdog"
 
 
-def test_the_bundled_reader_prefers_english() -> None:
-    reader = bundled_judge()
-    assert reader is not None
-    english, other = reader.nats(
+def test_the_english_judge_prefers_english() -> None:
+    judge = load_language().judge
+    assert judge is not None
+    english, other = judge.nats(
         ["the quick brown fox jumps over the lazy dog", "the quick brown fov jumps oxer the lazy dog"]
     )
     assert english < other - 5
@@ -77,7 +79,7 @@ def test_the_bundled_reader_prefers_english() -> None:
 
 def test_only_a_standard_model_reads() -> None:
     with pytest.raises(UserError, match="standard model"):
-        JudgeLM(replace(CONFIG, lexicon=LexiconConfig(kind="permuted")), {})
+        JudgeLM(replace(CONFIG, lexicon=LexiconConfig(kind="permuted")), {}, {})
 
 
 def test_products_get_their_cores_back() -> None:
@@ -85,6 +87,13 @@ def test_products_get_their_cores_back() -> None:
         return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
     before = threads()
-    with one_core_for_each_product():
+    with single_threaded_blas():
         assert set(threads()) <= {1}
     assert threads() == before
+
+
+def test_a_judge_must_know_the_letters(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no token for 'ä'"):
+        load_judge(load_language().folder / "judge", "aä")
+    with pytest.raises(UserError, match="holds no model"):
+        load_judge(tmp_path, "ab")

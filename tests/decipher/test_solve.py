@@ -2,9 +2,12 @@
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,15 +16,17 @@ import pytest
 
 from lexinvariant.api import Model
 from lexinvariant.config import LexiconConfig
-from lexinvariant.decipher import alphabet, calibrate, solve
+from lexinvariant.decipher import calibration, search, solve
+from lexinvariant.decipher.alphabet import Puzzle, make_puzzle
 from lexinvariant.decipher.cipher import PRINTABLE, random_cipher
-from lexinvariant.decipher.judge import WORTH_ASKING, judged
+from lexinvariant.decipher.judge import rank_by_judge
 from lexinvariant.decipher.judge_lm import JudgeLM
+from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.probe import hindsight_namer
 from lexinvariant.decipher.samples import draw_samples, plain_documents
-from lexinvariant.decipher.search import Task
+from lexinvariant.decipher.search import Candidates, SearchProblem
 from lexinvariant.decipher.solve import Decipherment, Solver
-from lexinvariant.decipher.symbol_posterior import named, windows
+from lexinvariant.decipher.symbol_posterior import symbol_posterior, windows
 from lexinvariant.errors import UserError
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
@@ -35,6 +40,8 @@ PLAIN = (
     "and his book, and sat down to wait for the ships that would need him before the morning; none of them came."
 )
 EMOJI = [chr(0x1F600 + i) for i in range(26)]
+ENGLISH = load_language()
+LOWER = ENGLISH.letters
 
 
 def tiny(lexicon: str = "permuted", decipher_head: bool = True, hindsight_layers: int = 0) -> Model:
@@ -59,7 +66,7 @@ def written(text: str, seed: int) -> str:
 
 @pytest.fixture(scope="module")
 def solver() -> Solver:
-    return Solver(tiny(), use_reader=False)
+    return Solver(tiny(), use_judge=False)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +86,7 @@ def test_a_text_is_read_whatever_its_key(solver: Solver, reading: Decipherment) 
 
 
 def test_many_texts_are_dealt_out_to_processes(solver: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solve, "MANY", 3)
+    monkeypatch.setattr(solve, "MIN_TEXTS_FOR_WORKERS", 3)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     texts = [written(PLAIN, 1), "ab", written(PLAIN, 2), written(PLAIN, 3)]
     batch = solver.read(texts, top=1)
@@ -89,19 +96,45 @@ def test_many_texts_are_dealt_out_to_processes(solver: Solver, monkeypatch: pyte
     assert batch[2].to_json() | {"seconds": 0} == alone.to_json() | {"seconds": 0}
 
 
+def test_workers_run_nothing_that_lies_in_the_current_folder(
+    solver: Solver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for module in ("numpy", "pickle", "lexinvariant"):
+        (tmp_path / f"{module}.py").write_text(f"open({str(tmp_path / 'was-run')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(solve, "MIN_TEXTS_FOR_WORKERS", 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    readings = solver.read([written(PLAIN, 1), written(PLAIN, 2)])
+    assert [reading.plaintext for reading in readings] == [PLAIN] * 2
+    assert not (tmp_path / "was-run").exists()
+    assert capfd.readouterr().err == "", "a worker that cannot start says so"
+
+
+def test_letters_are_read_without_jax() -> None:
+    code = (
+        "import sys; from lexinvariant import Solver; solver = Solver(); assert not solver.language._tables\n"
+        f"print(solver.read([{written(PLAIN, 1)!r}, 'a short text of the judge'])[0].plaintext); print(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    plaintext, loaded = run.stdout.splitlines()
+    assert plaintext == PLAIN
+    assert "lexinvariant.decipher.judge_lm" in loaded.split()
+    assert not {"jax", "jaxlib", "optax"} & set(loaded.split())
+
+
 def test_emoji_numbers_and_tokens_are_read_as_letters_are(solver: Solver, reading: Decipherment) -> None:
-    letters = "".join(c for c in PLAIN.lower() if c in alphabet.LOWER + " ")
-    drawn = dict(zip(alphabet.LOWER, EMOJI, strict=True)) | {" ": " "}
+    letters = "".join(c for c in PLAIN.lower() if c in LOWER + " ")
+    drawn = dict(zip(LOWER, EMOJI, strict=True)) | {" ": " "}
     read = solver.read(["".join(drawn[c] for c in letters)])[0]
     assert read.plaintext == letters
     assert set(read.key) <= set(EMOJI)
-    tokens = [str(10 + alphabet.LOWER.index(c)) for c in letters.replace(" ", "")]
+    tokens = [str(10 + LOWER.index(c)) for c in letters.replace(" ", "")]
     assert solver.read([tokens], unspaced=True)[0].plaintext == letters.replace(" ", "")
 
 
 def test_a_space_among_the_glyphs_is_found(solver: Solver) -> None:
-    letters = "".join(c for c in PLAIN.lower() if c in alphabet.LOWER + " ")
-    tokens = [str(1 + (alphabet.LOWER + " ").index(c)) for c in letters]
+    letters = "".join(c for c in PLAIN.lower() if c in LOWER + " ")
+    tokens = [str(1 + (LOWER + " ").index(c)) for c in letters]
     read = solver.read([tokens])[0]
     assert read.key["27"] == " "
     assert read.plaintext == letters
@@ -186,11 +219,11 @@ def test_texts_that_say_little_are_read_without_certainty(solver: Solver, text: 
 
 
 def test_groups_of_five_are_no_words(solver: Solver) -> None:
-    letters = "".join(c for c in written(PLAIN, 4).lower() if c in alphabet.LOWER)
+    letters = "".join(c for c in written(PLAIN, 4).lower() if c in LOWER)
     groups = " ".join(letters[i : i + 5] for i in range(0, len(letters), 5))
-    assert not alphabet.make_puzzle(groups).spaced
+    assert not make_puzzle(groups, ENGLISH).spaced
     read = solver.read([groups])[0].plaintext.replace(" ", "")
-    assert read == "".join(c for c in PLAIN.lower() if c in alphabet.LOWER)
+    assert read == "".join(c for c in PLAIN.lower() if c in LOWER)
 
 
 def test_a_long_text_is_sampled(solver: Solver) -> None:
@@ -204,7 +237,7 @@ def test_a_long_text_is_sampled(solver: Solver) -> None:
 
 
 def test_which_symbols_are_enciphered_is_seen() -> None:
-    kind = lambda text: alphabet.make_puzzle(text).kind  # noqa: E731
+    kind = lambda text: make_puzzle(text, ENGLISH).kind  # noqa: E731
     assert kind(written(PLAIN, 1)) == kind(written(PLAIN, 1).upper()) == "letters"
     assert kind(written(PLAIN.replace(" ", ""), 1)) == "letters"
     printable = random_cipher(0, alphabet=PRINTABLE)
@@ -220,9 +253,9 @@ def test_everything_enciphered_is_named_by_the_model(solver: Solver) -> None:
         Solver(tiny("learned", decipher_head=False)).read(["abc abc"], alphabet="ascii")
 
 
-def test_without_a_model_everything_enciphered_is_still_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = Solver(use_reader=False)
-    monkeypatch.setitem(alone.__dict__, "model", None)
+def test_without_a_model_everything_enciphered_is_still_read() -> None:
+    alone = Solver(language=replace(ENGLISH, model=None))
+    assert alone.model is None
     read = alone.read([random_cipher(0, alphabet=PRINTABLE).encipher(PLAIN)])[0]
     assert sum(a == b for a, b in zip(PLAIN, read.plaintext, strict=True)) > len(PLAIN) / 2
 
@@ -235,7 +268,7 @@ def test_a_loaded_model_deciphers() -> None:
 def test_the_head_is_asked_about_second_copies_only() -> None:
     model = tiny()
     symbol_T = np.array([0, 1, 2, 0, 1, 0])
-    logp_SC = named(model, symbol_T, 3, "".join(map(chr, range(128))))
+    logp_SC = symbol_posterior(model, symbol_T, 3, "".join(map(chr, range(128))))
     assert logp_SC.shape == (3, 128)
     assert (np.exp(logp_SC).sum(axis=1) <= 1 + 1e-5).all()  # a mean of logs is below the log of the mean
     assert [(w.start, w.stop) for w in windows(100, 40)] == [(0, 40), (30, 70), (60, 100)]
@@ -251,8 +284,19 @@ def test_a_model_with_hindsight_reads_a_text_once() -> None:
     reading = read(model.params, model.config, jnp.asarray(symbol_T)[None], key_B)
     logp_TV = jax.nn.log_softmax(hindsight_namer(model).logits(reading.h_BTD)[0], axis=1)
     expected_SV = [logp_TV[symbol_T == symbol].mean(axis=0) for symbol in range(4)]
-    ours_SC = named(model, symbol_T, 4, "".join(map(chr, range(128))))
+    ours_SC = symbol_posterior(model, symbol_T, 4, "".join(map(chr, range(128))))
     np.testing.assert_allclose(ours_SC, expected_SV, rtol=1e-4, atol=1e-5)
+
+
+def problem_of(cipher: str) -> tuple[Puzzle, SearchProblem]:
+    puzzle = make_puzzle(cipher, ENGLISH)
+    return puzzle, SearchProblem(
+        ENGLISH.ngram("spaced-short"), [puzzle.words], len(puzzle.symbols), np.arange(26), {}
+    )
+
+
+def costed(problem: SearchProblem, key_NS: np.ndarray) -> Candidates:
+    return search.unique_candidates(problem, key_NS.T, search.costs(problem, key_NS))
 
 
 def test_the_judge_overrules_the_n_gram() -> None:
@@ -267,14 +311,10 @@ def test_the_judge_overrules_the_n_gram() -> None:
                 [10.0 * sum(a != b for a, b in zip(text, "a bad cob", strict=True)) for text in texts]
             )
 
-    puzzle = alphabet.make_puzzle("u zux yez")
-    long = solve.bundled("spaced3")
-    task = Task(long, [puzzle.running], len(puzzle.symbols), np.arange(26), {})
-    start = solve._kept(task, np.array([[8, 19, 7, 0, 4]], np.int32))
-    best = judged(Knowing(), task, start)
-    read = puzzle.plaintext(
-        {s: alphabet.LOWER[v] for s, v in zip(puzzle.symbols, best.key_NS[0], strict=True)}
-    )
+    puzzle, problem = problem_of("u zux yez")
+    start = costed(problem, np.array([[8, 19, 7, 0, 4]], np.int32))
+    best = rank_by_judge(Knowing(), ENGLISH, problem, start)
+    read = puzzle.plaintext({s: LOWER[v] for s, v in zip(puzzle.symbols, best.key_NS[0], strict=True)})
     assert sum(a != b for a, b in zip(read, "a bad cob", strict=True)) <= 2
 
 
@@ -287,23 +327,23 @@ def test_the_judge_is_not_asked_about_what_the_n_gram_rules_out() -> None:
             self.heard += texts
             return np.zeros(len(texts))
 
-    puzzle = alphabet.make_puzzle("the quick brown fox jumps over the lazy dog")
-    task = Task(solve.bundled("spaced3"), [puzzle.running], len(puzzle.symbols), np.arange(26), {})
-    right = np.array([alphabet.LOWER.index(symbol) for symbol in puzzle.symbols], np.int32)
-    start = solve._kept(task, np.stack([right, np.roll(right, 1), np.roll(right, 2)]))
-    reader = Listening()
-    judged(reader, task, start)
-    assert len(reader.heard) == len(set(reader.heard)) > 3
-    assert max(map(task.ngram.nats, reader.heard)) <= start.cost_N[0] + WORTH_ASKING
+    puzzle, problem = problem_of("the quick brown fox jumps over the lazy dog")
+    right = np.array([LOWER.index(symbol) for symbol in puzzle.symbols], np.int32)
+    start = costed(problem, np.stack([right, np.roll(right, 1), np.roll(right, 2)]))
+    judge = Listening()
+    rank_by_judge(judge, ENGLISH, problem, start)
+    assert len(judge.heard) == len(set(judge.heard)) > 3
+    assert max(map(problem.ngram.nats, judge.heard)) <= start.cost_N[0] + ENGLISH.judging.max_ngram_excess
 
 
 def test_calibration_finds_what_shares_are_worth() -> None:
     rng = np.random.default_rng(0)
     share_N = rng.uniform(0.01, 0.99, 4000)
     truth_N = 1 / (1 + np.exp(-0.5 * np.log(share_N / (1 - share_N)) + 0.3))
-    slope, shift = calibrate.fit(share_N, (rng.random(4000) < truth_N).astype(float))
+    slope, shift, loss = calibration.fit(share_N, (rng.random(4000) < truth_N).astype(float))
     assert (slope, shift) == pytest.approx((0.5, -0.3), abs=0.1)
-    sure = calibrate.probability(np.array([0.0, 0.5, 0.9, 1.0]), "ngram")
+    assert 0.5 < loss < np.log(2)
+    sure = ENGLISH.calibrations.ngram.probability(np.array([0.0, 0.5, 0.9, 1.0]))
     assert (np.diff(sure) > 0).all()
     assert 0 < sure[0] < sure[-1] < 1
 
@@ -311,8 +351,8 @@ def test_calibration_finds_what_shares_are_worth() -> None:
 def test_samples_are_whole_words_of_exactly_the_length(tmp_path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "text.txt").write_text((PLAIN + "\n\n") * 10)
     for setting in ("spaced", "unspaced", "ascii"):
-        documents = plain_documents(str(tmp_path / "text.txt"), setting)  # type: ignore[arg-type]
-        draw = partial(draw_samples, documents, setting, 40, 5)
+        documents = plain_documents(str(tmp_path / "text.txt"), setting, ENGLISH)  # type: ignore[arg-type]
+        draw = partial(draw_samples, documents, setting, ENGLISH, 40, 5)
         samples = draw(seed=1)
         assert samples == draw(seed=1) != draw(seed=2)
         for sample in samples:
@@ -322,4 +362,4 @@ def test_samples_are_whole_words_of_exactly_the_length(tmp_path) -> None:  # typ
                 assert f" {sample.plain} " in f" {documents[0]} "
         assert (" " in samples[0].plain) == (setting != "unspaced")
     with pytest.raises(UserError, match="No text is as long"):
-        draw_samples(["short"], "spaced", 40, 5, 0)
+        draw_samples(["short"], "spaced", ENGLISH, 40, 5, 0)

@@ -12,7 +12,9 @@ import pytest
 from lexinvariant.api import Model
 from lexinvariant.config import LexiconConfig
 from lexinvariant.decipher import trace as tracing
-from lexinvariant.decipher.trace import KEPT, Trace, balanced, moments, remembered, trace, with_cribs
+from lexinvariant.decipher.alphabet import KEPT
+from lexinvariant.decipher.language import load_language
+from lexinvariant.decipher.trace import Trace, context_lengths, decayed_scores, sinkhorn, soft_keys, trace
 from lexinvariant.errors import UserError
 from lexinvariant.text import CharVocab
 from tests.tiny_models import TINY, random_params
@@ -42,7 +44,7 @@ def model() -> Model:
 def test_the_balanced_key_keeps_odds_and_gives_no_character_twice() -> None:
     score_FSC = np.random.default_rng(0).normal(size=(2, 4, 6)) * 2
     seen_FS = np.array([[True] * 4, [True, False, True, False]])
-    p_FSC = balanced(score_FSC, seen_FS)
+    p_FSC = sinkhorn(score_FSC, seen_FS)
     np.testing.assert_allclose(p_FSC.sum(axis=2), seen_FS * 1.0, atol=1e-9)
     assert p_FSC.sum(axis=1).max() < 1 + 1e-3
     # Scaling rows and columns leaves the odds ratio of any two symbols and characters as it was.
@@ -52,7 +54,7 @@ def test_the_balanced_key_keeps_odds_and_gives_no_character_twice() -> None:
 
 
 def test_when_all_symbols_are_seen_columns_sum_to_one() -> None:
-    p_FSC = balanced(np.random.default_rng(1).normal(size=(1, 5, 5)), np.ones((1, 5), bool))
+    p_FSC = sinkhorn(np.random.default_rng(1).normal(size=(1, 5, 5)), np.ones((1, 5), bool))
     np.testing.assert_allclose(p_FSC.sum(axis=1), 1.0, atol=1e-3)
     np.testing.assert_allclose(p_FSC.sum(axis=2), 1.0, atol=1e-9)
 
@@ -60,7 +62,7 @@ def test_when_all_symbols_are_seen_columns_sum_to_one() -> None:
 def test_two_symbols_that_want_one_character_push_the_doubtful_one_to_another() -> None:
     # Both say "a"; the first is certain of it, the second thinks "b" almost as likely.
     score_FSC = np.log(np.array([[[0.98, 0.01, 0.01], [0.55, 0.44, 0.01]]]))
-    p_FSC = balanced(score_FSC, np.ones((1, 2), bool))
+    p_FSC = sinkhorn(score_FSC, np.ones((1, 2), bool))
     assert p_FSC[0, 0, 0] > 0.7
     assert p_FSC[0, 1].argmax() == 1
 
@@ -69,7 +71,7 @@ def test_a_crib_is_certain_and_its_character_is_taken_from_the_others() -> None:
     score_FSC = np.random.default_rng(2).normal(size=(3, 4, 6))
     seen_FS = np.ones((3, 4), bool)
     seen_FS[0, 2] = False
-    p_FSC = with_cribs(score_FSC, seen_FS, {2: 5})
+    p_FSC = soft_keys(score_FSC, seen_FS, {2: 5})
     assert (p_FSC[:, 2, 5] == seen_FS[:, 2]).all()
     assert (p_FSC[:, [0, 1, 3], 5] == 0).all()
     np.testing.assert_allclose(p_FSC[:, [0, 1, 3]].sum(axis=2), 1.0, atol=1e-9)
@@ -78,7 +80,9 @@ def test_a_crib_is_certain_and_its_character_is_taken_from_the_others() -> None:
 def test_an_occurrence_counts_half_as_much_as_the_next_one() -> None:
     logp_TC = np.log(np.array([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]]))
     symbol_T = np.array([0, KEPT, 0])
-    score_FSC, seen_FS = remembered(symbol_T, logp_TC, 1, np.array([1, 2, 3]))
+    score_FSC, seen_FS = decayed_scores(
+        symbol_T, logp_TC, 1, np.array([1, 2, 3]), load_language().trace_decay
+    )
     np.testing.assert_allclose(score_FSC[0, 0], logp_TC[0])
     np.testing.assert_allclose(score_FSC[1, 0], logp_TC[0])
     np.testing.assert_allclose(score_FSC[2, 0], logp_TC[2] + 0.5 * logp_TC[0])
@@ -86,12 +90,12 @@ def test_an_occurrence_counts_half_as_much_as_the_next_one() -> None:
 
 
 def test_every_length_is_looked_at_where_the_answer_stays_small() -> None:
-    assert moments(300, 26 * 26).tolist() == list(range(1, 301))
-    few = moments(512, 128 * 128)
+    assert context_lengths(300, 26 * 26).tolist() == list(range(1, 301))
+    few = context_lengths(512, 128 * 128)
     assert few[0] == 1
     assert few[-1] == 512
-    assert len(few) * 128 * 128 <= tracing.LARGEST_TABLE
-    assert moments(1, 10**9).tolist() == [1]
+    assert len(few) * 128 * 128 <= tracing.MAX_TABLE
+    assert context_lengths(1, 10**9).tolist() == [1]
 
 
 def teach_the_head_to_say(model: Model, characters: str) -> Model:
@@ -219,3 +223,9 @@ def test_too_many_symbols(model: Model) -> None:
 def test_a_model_without_a_head_cannot_name_symbols() -> None:
     with pytest.raises(UserError, match="deciphering head"):
         trace(tiny(decipher_head=False), "abc")
+
+
+def test_a_model_that_does_not_know_the_language_says_so(model: Model) -> None:
+    greek = replace(load_language(), name="greek", letters="αβγ", capitals="ΑΒΓ")
+    with pytest.raises(UserError, match="trained on text in greek"):
+        trace(model, "αβα", language=greek)

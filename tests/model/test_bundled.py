@@ -36,12 +36,14 @@ def size(folder: Path) -> int:
 
 def test_they_are_as_small_as_they_are_said_to_be() -> None:
     assert size(WEIGHTS / "char-small") <= 25_000_000
-    assert size(WEIGHTS / "reader") + size(WEIGHTS / "ngram") <= 10_000_000
+    assert size(WEIGHTS / "languages" / "english") <= 10_000_000
 
 
-@pytest.mark.parametrize("name", ["char-small", "reader"])
-def test_they_were_trained_as_their_presets_say(name: str) -> None:
-    notes = read_description(WEIGHTS / name)["notes"]
+@pytest.mark.parametrize(
+    ("name", "folder"), [("char-small", "char-small"), ("judge", "languages/english/judge")]
+)
+def test_they_were_trained_as_their_presets_say(name: str, folder: str) -> None:
+    notes = read_description(WEIGHTS / folder)["notes"]
     made_by, says = from_dict(TrainConfig, notes["config"]), preset(name)
     assert replace(made_by, data=says.data, run=says.run, sharding=says.sharding) == says
     assert notes["step"] == says.steps

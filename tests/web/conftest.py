@@ -62,7 +62,7 @@ class Site:
 @contextmanager
 def serve(model: Path, limits: Limits, worker: Worker | None = None) -> Iterator[Site]:
     loaded = load(model)
-    service = Service(loaded, "tiny", solver=Solver(loaded, use_reader=False), warm_up=False)
+    service = Service(loaded, "tiny", solver=Solver(loaded, use_judge=False), warm_up=False)
     if worker is not None:
         service.worker.stop(10)
         service.worker = worker

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
@@ -14,6 +16,7 @@ from lexinvariant.cli.files import read_text
 from lexinvariant.errors import UserError
 
 if TYPE_CHECKING:
+    from lexinvariant.decipher.language import Language
     from lexinvariant.decipher.solve import Decipherment
 
 LEVELS = ((0.9, "green"), (0.6, "yellow"), (0.0, "bold red underline"))
@@ -38,15 +41,17 @@ class Arguments:
     crib_text: str | None = None
     """The known beginning of the plaintext."""
     alphabet: Literal["auto", "letters", "ascii"] = "auto"
-    """What is enciphered: letters (a-z, the rest is kept), ascii (everything, the space too), or auto, by looking."""
+    """What is enciphered: letters (the rest is kept), ascii (everything, the space too), or auto, by looking."""
     unspaced: bool = False
     """The plaintext has no spaces, or they are not where words end."""
     tokens: bool = False
     """Symbols are numbers or words parted by spaces."""
     top: int = 3
     """How many other readings to tell."""
-    model: str = "bundled"
-    """The lexinvariant model that names symbols: a folder, OWNER/NAME on the Hugging Face Hub, or the bundled one."""
+    language: str = "english"
+    """The language of the plaintext: english, or a folder that `lexinvariant language build` wrote."""
+    model: str | None = None
+    """The lexinvariant model that names symbols, if not the language's own: a folder, a name on the Hub, or bundled."""
     json: bool = False
     """Print {"plaintext", "key", "confidence", "alternatives", "seconds"} instead."""
 
@@ -59,13 +64,15 @@ def main(argv: list[str]) -> int:
     cribs = _cribs(arguments.crib)
     keep_compiled_programs()
     from lexinvariant.decipher.alphabet import split_symbols
+    from lexinvariant.decipher.language import load_language
     from lexinvariant.decipher.solve import Solver
 
-    solver = Solver()
-    if arguments.model != "bundled":
-        from lexinvariant.api import load
+    language, model = load_language(arguments.language), None
+    if arguments.model is not None:
+        from lexinvariant.model.weights import load_weights
 
-        solver = Solver(load(arguments.model))
+        model = load_weights(arguments.model)
+    solver = Solver(model, language=language)
     symbols = split_symbols(text, arguments.tokens)
     reading = solver.read(
         [symbols],
@@ -78,7 +85,7 @@ def main(argv: list[str]) -> int:
     if arguments.json:
         print(json.dumps(reading.to_json(), ensure_ascii=False))
     else:
-        show(reading, symbols, Console(highlight=False, soft_wrap=True))
+        show(reading, symbols, language, Console(highlight=False, soft_wrap=True))
     return 0
 
 
@@ -111,19 +118,19 @@ def _cribs(pairs: Sequence[str]) -> dict[str, str]:
     return cribs
 
 
-def show(reading: "Decipherment", symbols: str | Sequence[str], console: Console) -> None:
+def show(
+    reading: "Decipherment", symbols: str | Sequence[str], language: "Language", console: Console
+) -> None:
     """The plaintext, the key and how sure they are."""
-    console.print(coloured(reading, symbols) if console.is_terminal else Text(reading.plaintext))
-    console.print()
-    count = dict.fromkeys(reading.key, 0)
-    folded = isinstance(symbols, str) and all(
-        len(s) == 1 and s in "abcdefghijklmnopqrstuvwxyz" for s in count
+    # Letters are enciphered in either case alike, and the key knows the small one.
+    p_T = [reading.confidence.get(s, reading.confidence.get(language.letter(s) or s)) for s in symbols]
+    console.print(
+        coloured(reading.plaintext, symbols, p_T) if console.is_terminal else Text(reading.plaintext)
     )
-    for symbol in symbols.lower() if folded and isinstance(symbols, str) else symbols:
-        if symbol in count:
-            count[symbol] += 1
-    total = sum(count.values())
-    right = sum(reading.confidence[symbol] * n for symbol, n in count.items()) / max(1, total)
+    console.print()
+    sure = [p for p in p_T if p is not None]
+    total = len(sure)
+    right = sum(sure) / max(1, total)
     pairs = sorted(reading.key.items(), key=lambda pair: pair[1])
     items = [f"{_shown(symbol)}={_shown(plain)} {reading.confidence[symbol]:.0%}" for symbol, plain in pairs]
     per_line = max(1, LONGEST_KEY_LINE // (3 + max(map(len, items))))
@@ -139,18 +146,17 @@ def show(reading: "Decipherment", symbols: str | Sequence[str], console: Console
         console.print(Text(f"or, {other.probability:.1%}: {shown}"))
 
 
-def coloured(reading: "Decipherment", symbols: str | Sequence[str]) -> Text:
-    """The plaintext, each character in the colour of its confidence; what was kept has none."""
-    text = Text()
-    run, style = "", ""
-    for symbol, plain in zip(symbols, reading.plaintext, strict=True):
-        p = reading.confidence.get(symbol, reading.confidence.get(symbol.lower()))
-        now = "" if p is None else next(colour for least, colour in LEVELS if p >= least)
-        if now != style:
-            text.append(run, style)
-            run, style = "", now
-        run += plain
-    return text.append(run, style)
+def coloured(plaintext: str, symbols: Sequence[str], p_T: Sequence[float | None]) -> Text:
+    """The plaintext, each character in the colour of its probability; a symbol that was kept (None) has none."""
+    pieces = []
+    start = 0
+    for symbol, p in zip(symbols, p_T, strict=True):
+        end = start + (len(symbol) if p is None else 1)  # what was kept may be a sign of several characters
+        colour = "" if p is None else next(colour for least, colour in LEVELS if p >= least)
+        pieces.append((colour, plaintext[start:end]))
+        start = end
+    runs = groupby(pieces, key=itemgetter(0))
+    return Text.assemble(*(("".join(piece for _, piece in run), colour) for colour, run in runs))
 
 
 def _shown(symbol: str) -> str:

@@ -40,7 +40,9 @@ def main(argv: list[str]) -> int:
     from lexinvariant.training.loop import train
 
     print(f"1. A substitution cipher, read:\n\n{CIPHERTEXT}\n")
-    decipher.show(Solver().read([CIPHERTEXT], top=0)[0], CIPHERTEXT, Console(highlight=False, soft_wrap=True))
+    solver = Solver()
+    reading = solver.read([CIPHERTEXT], top=0)[0]
+    decipher.show(reading, CIPHERTEXT, solver.language, Console(highlight=False, soft_wrap=True))
 
     print("\n2. A lexinvariant model learns a language of 12 symbols, renamed at random in every sequence.")
     tiny = load(train(presets.preset("tiny"), out / "tiny", "tiny").model_folder)

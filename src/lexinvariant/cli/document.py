@@ -11,6 +11,7 @@ from lexinvariant.experiments.registry import EXPERIMENTS
 
 PARTS = {
     "data": ("prepare", "check"),
+    "language": ("build", "show"),
     "train": ("", "char-small"),
     "experiment": ("", *(experiment.name for experiment in EXPERIMENTS)),
 }

@@ -1,14 +1,13 @@
 """A ciphertext made ready: which of its characters are cipher symbols, which stand for themselves, and where words end.
 
-letters  a-z are enciphered, in either case alike; everything else stands for itself
+letters  the language's letters are enciphered, in either case alike; everything else stands for itself
 glyphs   every symbol but white space is enciphered and stands for a letter: emoji, digits, numbers
-ascii    everything is enciphered, the space too, and may stand for any printable character
+ascii    everything is enciphered, the space too, and may stand for any of the language's characters
 """
 
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,19 +17,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lexinvariant.decipher.ngram import SPACED
+from lexinvariant.decipher.language import Language, Recognition
 from lexinvariant.errors import UserError
 
 Ids = NDArray[Any]
 """Small whole numbers; two bytes each, since a text may have millions of symbols."""
 Alphabet = Literal["auto", "letters", "ascii"]
 Kind = Literal["letters", "glyphs", "ascii"]
-MOST_SYMBOLS = 128
+MAX_SYMBOLS = 128
 KEPT = -1
-BREAK = -1 - SPACED.index(" ")
-"""In the pieces that are searched: known to be a word break."""
-LOWER, UPPER = string.ascii_lowercase, string.ascii_uppercase
-LONGEST_WORD = 25  # letters in a row beyond this were written without spaces
+"""In the place of a symbol's number: this cell stands for itself."""
+WORD_BREAK = -1
+"""In the place of a symbol's number, in a row of symbols: a word ends here. (It is a run of kept cells.)"""
+_SAMPLE = 20_000  # cells of a long text that are looked at to see what was enciphered
 MARKS = "\u0300-\u036f\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
 """What belongs to the character before it: accents, enclosing keys, the form, skin and flag of an emoji."""
 FLAGS = "\U0001f1e6-\U0001f1ff"
@@ -50,28 +49,32 @@ class Puzzle:
     """The number of each cell's symbol, KEPT where it stands for itself."""
     spaced: bool
     """Whether word breaks are to be seen."""
+    language: Language
 
     @cached_property
     def count_S(self) -> NDArray[np.int64]:
         return np.array([np.count_nonzero(self.symbol_T == s) for s in range(len(self.symbols))])
 
     @cached_property
-    def running(self) -> Ids:
-        """Symbols in a row with a single BREAK between words; without breaks where none are to be seen."""
-        if not self.spaced:
-            return self.symbol_T[self.symbol_T != KEPT]
+    def words(self) -> Ids:
+        """Symbols in a row with a single WORD_BREAK between words; without breaks where none are to be seen."""
         kept_T = self.symbol_T == KEPT
+        if not self.spaced:
+            return self.symbol_T[~kept_T]
         first_T = ~kept_T | (np.roll(~kept_T, 1) & kept_T)  # of a run of kept cells only the first counts
         if len(first_T):
             first_T[0] = not kept_T[0]
-        row = np.where(kept_T, np.int16(BREAK), self.symbol_T)[first_T]
-        return row[:-1] if len(row) and row[-1] == BREAK else row
+        row = self.symbol_T[first_T]
+        return row[:-1] if len(row) and row[-1] == WORD_BREAK else row
 
     def plaintext(self, key: Mapping[str, str]) -> str:
         """The text with every symbol replaced by what it stands for; capitals stay capitals."""
         table: dict[str, Any] = dict(key)
         if self.kind == "letters":
-            table |= {symbol.upper(): plain.upper() for symbol, plain in key.items()}
+            for cell in set(self.cells):
+                plain = key.get(self.language.letter(cell) or cell)
+                if plain is not None:
+                    table[cell] = self.language.capital(plain) if cell.isupper() else plain
         if isinstance(self.cells, str):
             return self.cells.translate(str.maketrans(table))
         return "".join(table.get(cell, cell) for cell in self.cells)
@@ -86,71 +89,76 @@ def split_symbols(text: str, tokens: bool = False) -> str | list[str]:
     return WHOLE.findall(text) if JOINED.search(text) else text
 
 
-def make_puzzle(text: str | Sequence[str], alphabet: Alphabet = "auto", unspaced: bool = False) -> Puzzle:
+def make_puzzle(
+    text: str | Sequence[str], language: Language, alphabet: Alphabet = "auto", unspaced: bool = False
+) -> Puzzle:
     """Take a text apart; a sequence of strings is a text whose symbols are its items."""
     cells = text if isinstance(text, str) else tuple(text)
     if len(cells) == 0 or (isinstance(cells, str) and not cells.strip()):
         raise UserError("There is nothing to decipher: give a text.")
-    kind = _kind(cells, alphabet)
-    symbols, symbol_T = _number(cells, kind)
+    kind = _kind(cells, language, alphabet)
+    symbols, symbol_T = _number(cells, language, kind)
     if not symbols:
         raise UserError(
             "The text has no letters to decipher: let every character be enciphered (alphabet ascii)."
         )
-    if len(symbols) > MOST_SYMBOLS:
+    if len(symbols) > MAX_SYMBOLS:
         hint = ", and numbers parted by spaces as tokens" if isinstance(cells, str) else ""
         raise UserError(
-            f"The text has {len(symbols)} different symbols and a substitution of at most {MOST_SYMBOLS} can be read: "
+            f"The text has {len(symbols)} different symbols and a substitution of at most {MAX_SYMBOLS} can be read: "
             f"give a text in fewer{hint}."
         )
-    if kind == "glyphs" and len(symbols) > len(LOWER):
+    if kind == "glyphs" and len(symbols) > len(language.letters):
         raise UserError(
             f"The text has {len(symbols)} different symbols, more than there are letters: let every character be "
             "enciphered (alphabet ascii)."
         )
-    return Puzzle(cells, kind, symbols, symbol_T, spaced=not unspaced and _shows_words(symbol_T))
+    spaced = not unspaced and _shows_words(symbol_T, language.recognition)
+    return Puzzle(cells, kind, symbols, symbol_T, spaced, language)
 
 
-def _kind(cells: str | tuple[str, ...], alphabet: Alphabet) -> Kind:
+def _kind(cells: str | tuple[str, ...], language: Language, alphabet: Alphabet) -> Kind:
     if alphabet == "ascii":
         return "ascii"
-    sample = cells[:20_000]
-    has_letters = any(cell.lower() in LOWER and len(cell) == 1 for cell in sample)
+    sample = cells[:_SAMPLE]
+    has_letters = any(language.letter(cell.lower()) for cell in sample)
     if alphabet == "letters":
         return "letters" if has_letters else "glyphs"
-    if has_letters and looks_like_letters(sample):
+    if has_letters and looks_like_letters(sample, language):
         return "letters"
     n_symbols = len({cell for cell in cells if not cell.isspace()})
-    return "glyphs" if n_symbols <= len(LOWER) else "ascii"
+    return "glyphs" if n_symbols <= len(language.letters) else "ascii"
 
 
-def looks_like_letters(cells: Sequence[str]) -> bool:
+def looks_like_letters(cells: Sequence[str], language: Language) -> bool:
     """Whether only the letters can have been enciphered: they are most of the text, capitals stand where a language
     has them, and spaces part words of a usual length.
     """
-    dark = [cell for cell in cells if not cell.isspace()]
-    n_letters = sum(len(cell) == 1 and cell.isascii() and cell.isalpha() for cell in dark)
-    if n_letters < 0.75 * len(dark) or len(dark) == 0:
+    usual = language.recognition
+    visible = [cell for cell in cells if not cell.isspace()]
+    n_letters = sum(language.letter(cell) is not None for cell in visible)
+    if n_letters < usual.min_letter_share * len(visible) or len(visible) == 0:
         return False
     pairs = [(a, b) for a, b in pairwise(cells) if a.isalpha() and b.isalpha()]
-    odd = sum(a.islower() and b.isupper() for a, b in pairs)
-    n_spaces = len(cells) - len(dark)
-    usual = n_spaces == 0 or len(dark) <= 12 * n_spaces or len(dark) <= LONGEST_WORD
-    return usual and odd <= 0.04 * len(pairs)
+    inner_capitals = sum(a.islower() and b.isupper() for a, b in pairs)
+    n_spaces = len(cells) - len(visible)
+    has_words = (
+        n_spaces == 0
+        or len(visible) <= usual.max_mean_word_length * n_spaces
+        or len(visible) <= usual.max_word_length
+    )
+    return has_words and inner_capitals <= usual.max_inner_capital_share * len(pairs)
 
 
-def _number(cells: str | tuple[str, ...], kind: Kind) -> tuple[tuple[str, ...], Ids]:
+def _number(cells: str | tuple[str, ...], language: Language, kind: Kind) -> tuple[tuple[str, ...], Ids]:
     """The cipher symbols by first occurrence, and the number of each cell's symbol."""
     names = list(dict.fromkeys(cells))  # by first occurrence
     number: dict[str, int] = {}
     number_of: dict[str, int] = {}
     for cell in names:
-        name = cell.lower() if kind == "letters" else cell
-        if (kind == "letters" and (len(cell) != 1 or cell not in LOWER + UPPER)) or (
-            kind == "glyphs" and cell.isspace()
-        ):
-            continue
-        number_of[cell] = number.setdefault(name, len(number))
+        name = language.letter(cell) if kind == "letters" else cell
+        if name is not None and not (kind == "glyphs" and cell.isspace()):
+            number_of[cell] = number.setdefault(name, len(number))
     if not isinstance(cells, str):
         return tuple(number), np.array([number_of.get(cell, KEPT) for cell in cells], np.int16)
     code_T = np.frombuffer(cells.encode("utf-32-le", "surrogatepass"), np.uint32)
@@ -159,11 +167,11 @@ def _number(cells: str | tuple[str, ...], kind: Kind) -> tuple[tuple[str, ...], 
     return tuple(number), number_U[code_T]
 
 
-def _shows_words(symbol_T: Ids) -> bool:
+def _shows_words(symbol_T: Ids, usual: Recognition) -> bool:
     """Whether what stands between the symbols parts words: not where there is nothing, nor in groups of one size."""
     (breaks,) = np.nonzero(symbol_T == KEPT)
     if len(breaks) == 0:
-        return len(symbol_T) <= LONGEST_WORD
+        return len(symbol_T) <= usual.max_word_length
     lengths = np.diff(np.concatenate([[-1], breaks, [len(symbol_T)]])) - 1
     lengths = lengths[lengths > 0]
     in_groups = len(lengths) >= 5 and lengths[0] >= 4 and bool((lengths[:-1] == lengths[0]).all())
@@ -177,17 +185,19 @@ def check_cribs(puzzle: Puzzle, cribs: Mapping[str, str], crib_text: str | None)
         pairs += _aligned(puzzle, crib_text)
     known: dict[int, str] = {}
     by_plain: dict[str, str] = {}
-    folded = puzzle.kind != "ascii"
+    letter = puzzle.language.letter
     for symbol, plain in pairs:
-        symbol = symbol.lower() if puzzle.kind == "letters" else symbol
-        plain = plain.lower() if folded else plain
-        if len(plain) != 1 or (
-            plain not in LOWER if folded else not 32 <= ord(plain) < 127 and plain != "\n"
-        ):
-            wanted = "one letter" if folded else "one printable character"
+        symbol = (letter(symbol) or symbol) if puzzle.kind == "letters" else symbol
+        if puzzle.kind != "ascii":
+            plain = letter(plain) or plain
+            possible, wanted = letter(plain) is not None, "one letter"
+        else:
+            possible = len(plain) == 1 and plain in puzzle.language.characters
+            wanted = f"one printable character of {puzzle.language.name}"
+        if not possible:
             raise UserError(f"{_said(symbol)} cannot stand for {_said(plain)}: give {wanted}.")
         if symbol not in puzzle.symbols:
-            if puzzle.kind == "letters" and (len(symbol) != 1 or symbol not in LOWER):
+            if puzzle.kind == "letters" and letter(symbol) is None:
                 raise UserError(
                     f"{_said(symbol)} is no cipher symbol, so it stands for itself and not for {_said(plain)}: give a "
                     "letter of the ciphertext."
@@ -217,7 +227,7 @@ def _aligned(puzzle: Puzzle, crib_text: str) -> list[tuple[str, str]]:
                 "begin where the ciphertext begins."
             )
         if number != KEPT:
-            if puzzle.kind != "ascii" and plain.lower() not in LOWER:
+            if puzzle.kind != "ascii" and puzzle.language.letter(plain) is None:
                 raise UserError(
                     f"The known text does not fit: it has {_said(plain)} where {_said(cell)} stands for a letter; "
                     "leave out what the ciphertext leaves out."

@@ -1,48 +1,49 @@
-"""The reader as the judge of keys: which of those that the n-gram found, and of those near them, reads best."""
+"""The judge of keys: which of those that the n-gram found, and of those near them, a language model reads best."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexinvariant.decipher import calibrate, search
+from lexinvariant.decipher import search
+from lexinvariant.decipher.alphabet import WORD_BREAK
 from lexinvariant.decipher.judge_lm import JudgeLM
-from lexinvariant.decipher.ngram import SPACED
-from lexinvariant.decipher.search import Found, Task
+from lexinvariant.decipher.language import Language
+from lexinvariant.decipher.search import Candidates, SearchProblem
 
-WORTH_ASKING = 9.0
-"""Nats that a key may cost the n-gram more than the best one: beyond it the reader does not overrule the n-gram."""
-JUDGED_TOKENS = 3500
-"""Characters that the reader may be given for one text, most of which it has read in another reading already."""
+_OVERHEAD = 8  # characters that a reading costs beside its own: very short texts are not read in thousands
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 
-def judged(reader: JudgeLM, task: Task, found: Found) -> Found:
-    """The reader's cost and the n-gram's of the keys that matter, and of what is one swap away from the best."""
-    row = task.pieces[0]
-    fixed = np.where(row < 0, -1 - row, 0)
-    letters = np.array(list(SPACED))
-    share = calibrate.READER_SHARE
+def rank_by_judge(
+    judge: JudgeLM, language: Language, problem: SearchProblem, candidates: Candidates
+) -> Candidates:
+    """The judge's cost and the n-gram's of the keys that matter, and of what is one swap away from the best."""
+    settings = language.judging
+    row = problem.pieces[0]
+    letters = np.array(list(language.letters + " "))
 
     def nats(key_NS: Ints) -> Floats:
-        plain_NT = letters[np.where(row < 0, fixed, key_NS[:, np.maximum(row, 0)])]
-        return reader.nats(["".join(plain_T) for plain_T in plain_NT])
+        letter_NT = np.where(row == WORD_BREAK, len(language.letters), key_NS[:, np.maximum(row, 0)])
+        return judge.nats(["".join(plain_T) for plain_T in letters[letter_NT]])
 
-    most = max(16, JUDGED_TOKENS // (len(row) + 8))
-    limit = found.cost_N[0] + WORTH_ASKING
-    asked = found.key_NS[found.cost_N <= limit][: most // 2]
+    most = max(settings.min_readings, settings.max_characters // (len(row) + _OVERHEAD))
+    limit = candidates.cost_N[0] + settings.max_ngram_excess
+    asked = candidates.key_NS[candidates.cost_N <= limit][: most // 2]
     known: dict[bytes, tuple[Ints, float]] = {}
     while len(asked):
-        cost_N = share * nats(asked) + (1 - share) * search.costs(task, asked)
+        cost_N = settings.weight * nats(asked) + (1 - settings.weight) * search.costs(problem, asked)
         known |= {key_S.tobytes(): (key_S, cost) for key_S, cost in zip(asked, cost_N, strict=True)}
         if len(known) >= most:
             break
         # What the n-gram likes best of all that is one swap away from the two best so far.
         leaders = sorted(known.values(), key=lambda pair: pair[1])[:2]
-        near = search.merged(task, [search.neighbours(task, key_S) for key_S, _ in leaders])
+        near = search.merge_candidates(
+            problem, [search.one_swap_away(problem, key_S) for key_S, _ in leaders]
+        )
         worth = near.key_NS[near.cost_N <= limit]
         asked = np.array([key_S for key_S in worth if key_S.tobytes() not in known][: most // 4])
     ranked = sorted(known.values(), key=lambda pair: pair[1])
-    return Found(np.stack([key_S for key_S, _ in ranked]), np.array([cost for _, cost in ranked]))
+    return Candidates(np.stack([key_S for key_S, _ in ranked]), np.array([cost for _, cost in ranked]))

@@ -1,11 +1,11 @@
-"""The reader: a standard language model of characters, in NumPy, for many readings of one ciphertext at once.
+"""The judge: a standard language model of characters, in NumPy, for many readings of one ciphertext at once.
 
-Readings of one text begin alike, so each different beginning is read once: the readings are the branches of a tree, and
-all products with the model's matrices are over its nodes. A tree has a new shape for every text, for which XLA would
-compile a new program each time; NumPy needs no compilation, and a command that deciphers one text need not wait for
-jax. `model.transformer` is the model as it was trained, and a test holds the two together.
+Readings of one text begin alike, so each different prefix is read once: the readings are a prefix tree, and all
+products with the model's matrices are over its nodes. A tree has a new shape for every text, for which XLA would
+compile a new program each time; NumPy needs no compilation, and a command that deciphers one text needs no jax.
+`model.transformer` is the model as it was trained, and a test holds the two together.
 
-N readings, T places, U nodes; the other axes are those of the parameters (`model.params`).
+N readings, T positions, U nodes; the other axes are those of the parameters (`model.params`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from lexinvariant.config import ModelConfig, from_dict
 from lexinvariant.errors import UserError
 from lexinvariant.model.tensor_file import read_tensors
 
-FOLDER = Path(__file__).parents[1] / "weights" / "reader"
 MASKED = np.float32(-1e30)
-_ALONE = Lock()  # the number of BLAS' threads is one for the whole process
+_BLAS_LOCK = Lock()  # the number of BLAS threads is one setting for the whole process
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -51,15 +50,22 @@ class JudgeLayer:
 
 
 class JudgeLM:
-    """Scores readings: -log p of each, given that a text begins with a word."""
+    """Scores readings: -log p of each, given that a text begins with a word.
 
-    def __init__(self, config: ModelConfig, tensors: Mapping[str, NDArray[np.floating]]) -> None:
+    `token_of` is the token of each character that readings are written in, the space among them.
+    """
+
+    def __init__(
+        self, config: ModelConfig, tensors: Mapping[str, NDArray[np.floating]], token_of: Mapping[str, int]
+    ) -> None:
         plain = config.normalize_qk and config.smeared_keys and config.readout == "full"
         if config.lexicon.is_lexinvariant or not plain:
             raise UserError(
-                "A reader is a standard model of characters: give one trained with `lexinvariant train reader`."
+                "A judge is a standard model of characters: give one trained with `lexinvariant train judge`."
             )
         self.config = config
+        self.token_U = np.zeros(max(map(ord, token_of)) + 1, np.int64)
+        self.token_U[[ord(character) for character in token_of]] = list(token_of.values())
         get = {name: np.asarray(value, np.float32) for name, value in tensors.items()}
         self.embedded_VD = get["embedding.table_VD"] * get["embedding.scale"] + get["embedding.bias"]
         self.readout_DV = np.ascontiguousarray(
@@ -75,32 +81,32 @@ class JudgeLM:
         return np.float32(of**-0.5)
 
     @property
-    def longest(self) -> int:
+    def max_characters(self) -> int:
         return self.config.context - 1
 
     def nats(self, texts: Sequence[str]) -> Floats:
-        """Cost of each text (all of one length), of its first `longest` characters."""
-        length = min(len(texts[0]), self.longest)
-        begun_N = np.array([" " + text[:length] for text in texts]).astype("S")
+        """Cost of each text (all of one length), of its first `max_characters`."""
+        length = min(len(texts[0]), self.max_characters)
+        begun_N = np.array([" " + text[:length] for text in texts])
         order_N = np.argsort(begun_N)
-        tok_NT = begun_N[order_N].view(np.uint8).reshape(len(texts), length + 1)
+        tok_NT = self.token_U[begun_N[order_N].view(np.uint32).reshape(len(texts), length + 1)]
         parts = np.array_split(tok_NT, min(len(texts), os.cpu_count() or 1))
-        with one_core_for_each_product(), ThreadPoolExecutor(len(parts)) as pool:
+        with single_threaded_blas(), ThreadPoolExecutor(len(parts)) as pool:
             cost_N = np.concatenate(list(pool.map(self._nats_of_sorted, parts)))
         out_N = np.empty(len(texts))
         out_N[order_N] = cost_N
         return out_N
 
-    def _nats_of_sorted(self, tok_NT: NDArray[np.uint8]) -> Floats:
-        node_NT, place_U = branches(tok_NT[:, :-1])
+    def _nats_of_sorted(self, tok_NT: Ints) -> Floats:
+        node_NT, place_U = prefix_tree(tok_NT[:, :-1])
         state_UD = self._states(tok_NT[:, :-1].ravel()[place_U], node_NT, place_U)
         logit_UV = state_UD @ self.readout_DV
         logit_UV -= logit_UV.max(axis=1, keepdims=True)
         total_U = np.log(np.exp(logit_UV).sum(axis=1))
         return (total_U[node_NT] - logit_UV[node_NT, tok_NT[:, 1:]]).sum(axis=1, dtype=np.float64)
 
-    def _states(self, tok_U: NDArray[np.uint8], node_NT: Ints, place_U: Ints) -> Singles:
-        """What the model has made of each beginning, normed."""
+    def _states(self, tok_U: Ints, node_NT: Ints, place_U: Ints) -> Singles:
+        """The final state of each node, normed."""
         c = self.config
         length = node_NT.shape[1]
         x_UD = self.embedded_VD[tok_U]
@@ -109,20 +115,20 @@ class JudgeLM:
         back_TT = np.arange(length)[:, None] - np.arange(length)
         bucket_T = distance_buckets(length, c.position_buckets, c.position_max_distance)
         for layer in self.layers:
-            qkv = (_normed(x_UD, c.norm_eps) @ layer.query_key_value).reshape(len(x_UD), 3, c.n_heads, -1)
-            q_UNK = _unit(qkv[:, 0], c.norm_eps) * layer.qk_scale_N[:, None]
-            k_UNK = _unit(qkv[:, 1], c.norm_eps)
+            qkv = (_rms_norm(x_UD, c.norm_eps) @ layer.query_key_value).reshape(len(x_UD), 3, c.n_heads, -1)
+            q_UNK = _unit_norm(qkv[:, 0], c.norm_eps) * layer.qk_scale_N[:, None]
+            k_UNK = _unit_norm(qkv[:, 1], c.norm_eps)
             m_N1 = layer.smear_N[:, None]
             k_UNK = (1 - m_N1) * k_UNK + m_N1 * np.where(first_U[:, None, None], 0, k_UNK[before_U])
             bias_NT = layer.position_WN[bucket_T].T
             if c.bias_before_scale:
                 bias_NT = bias_NT * layer.qk_scale_N[:, None]
             bias_NTS = np.where(back_TT >= 0, bias_NT[:, np.abs(back_TT)], MASKED)
-            mixed_UE = _attended(q_UNK, k_UNK, qkv[:, 2], bias_NTS, node_NT, place_U)
+            mixed_UE = _attention(q_UNK, k_UNK, qkv[:, 2], bias_NTS, node_NT, place_U)
             x_UD += mixed_UE @ layer.out_ED
-            hidden_UF = _normed(x_UD, c.norm_eps) @ layer.up_DF
+            hidden_UF = _rms_norm(x_UD, c.norm_eps) @ layer.up_DF
             x_UD += np.maximum(hidden_UF, 0, out=hidden_UF) @ layer.down_FD
-        return _normed(x_UD, c.norm_eps)
+        return _rms_norm(x_UD, c.norm_eps)
 
 
 def _layer(of: Mapping[str, Singles]) -> JudgeLayer:
@@ -138,15 +144,15 @@ def _layer(of: Mapping[str, Singles]) -> JudgeLayer:
     )
 
 
-def branches(tok_NT: NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """Sorted readings as a tree: the node of every place, and where (in the flattened readings) each node is first."""
+def prefix_tree(tok_NT: Ints) -> tuple[Ints, Ints]:
+    """Of sorted readings: the node of every position, and where (in the flattened readings) each node stands first."""
     new_NT = np.ones(tok_NT.shape, bool)
     new_NT[1:] = np.logical_or.accumulate(tok_NT[1:] != tok_NT[:-1], axis=1)
     number_NT = np.where(new_NT, np.cumsum(new_NT).reshape(tok_NT.shape) - 1, 0)
     return np.maximum.accumulate(number_NT, axis=0), np.flatnonzero(new_NT)
 
 
-def _attended(
+def _attention(
     q_UNK: Singles, k_UNK: Singles, v_UNK: Singles, bias_NTS: Singles, node_NT: Ints, place_U: Ints
 ) -> Singles:
     """Every node's mixture of the values on its branch."""
@@ -161,11 +167,11 @@ def _attended(
     return mixed[place_U]
 
 
-def _normed(x_UD: Singles, eps: float) -> Singles:
+def _rms_norm(x_UD: Singles, eps: float) -> Singles:
     return x_UD / np.sqrt(np.mean(x_UD * x_UD, axis=1, keepdims=True) + np.float32(eps))
 
 
-def _unit(x_UNK: Singles, eps: float) -> Singles:
+def _unit_norm(x_UNK: Singles, eps: float) -> Singles:
     return x_UNK / np.sqrt(np.einsum("unk,unk->un", x_UNK, x_UNK) + np.float32(eps))[:, :, None]
 
 
@@ -178,13 +184,27 @@ def distance_buckets(n: int, buckets: int, max_distance: int) -> Ints:
     return np.where(distance_T < exact, distance_T, np.minimum(far_T, buckets - 1))
 
 
-@cache
-def bundled_judge(folder: Path = FOLDER) -> JudgeLM | None:
-    """The reader that comes with the package, read once; None where it was left out."""
-    if not (folder / "config.json").exists():
-        return None
-    config = from_dict(ModelConfig, json.loads((folder / "config.json").read_text())["model"])
-    return JudgeLM(config, read_tensors(folder))
+def load_judge(folder: Path, letters: str) -> JudgeLM:
+    """The judge in a folder that `lexinvariant export` wrote, for readings in these letters and the space."""
+    from lexinvariant.text import load_vocab
+
+    try:
+        description = json.loads((folder / "config.json").read_text())["model"]
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{folder} holds no model: give a folder that `lexinvariant export` wrote."
+        ) from error
+    vocab = load_vocab(folder)
+    token_of = {}
+    for character in letters + " ":
+        tokens = vocab.encode(character)
+        if len(tokens) != 1 or vocab.decode(tokens) != character:
+            raise UserError(
+                f"The judge in {folder} has no token for {character!r}: give one that was trained on text in the "
+                "letters of this language."
+            )
+        token_of[character] = int(tokens[0])
+    return JudgeLM(from_dict(ModelConfig, description), read_tensors(folder), token_of)
 
 
 @cache
@@ -194,9 +214,9 @@ def _libraries() -> ThreadpoolController:
 
 
 @contextmanager
-def one_core_for_each_product() -> Iterator[None]:
-    """Within, a product uses one core, since the readings are dealt out to all: BLAS' own threads wait for each other
-    at every product, which takes many times as long where another program is at work too.
+def single_threaded_blas() -> Iterator[None]:
+    """Within, a matrix product uses one core, since the readings are dealt out to all: BLAS' own threads wait for each
+    other at every product, which takes many times as long where another program is at work too.
     """
-    with _ALONE, _libraries().limit(limits=1, user_api="blas"):
+    with _BLAS_LOCK, _libraries().limit(limits=1, user_api="blas"):
         yield

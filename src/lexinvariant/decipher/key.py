@@ -1,8 +1,8 @@
 """A cipher's key, read off what a model names each symbol: by majority vote, and as probabilities.
 
-A window of a text holds cipher symbols, and a reader has named each occurrence. The vote names a symbol by what
+A window of a text holds cipher symbols, and a model has named each occurrence. The vote names a symbol by what
 most of its occurrences in the window were named; where two names are even, the one given last counts, since the
-reader had seen most by then. Symbols are numbered 0..C-1 (`number_symbols`); -1 marks what is not of the key.
+model had seen most by then. Symbols are numbered 0..C-1 (`number_symbols`); -1 marks what is not of the key.
 
 S sequences, T positions, C cipher symbols, V names, W offsets of a window.
 """
@@ -86,9 +86,8 @@ def sliding_majority(
         if t >= window:
             s_M, c_M, v_M = at(t - window)
             left_M = score_SCV[s_M, c_M, v_M] - (n + 1)
-            score_SCV[s_M, c_M, v_M] = np.where(
-                left_M > n, left_M, 0
-            )  # the last one takes its position along
+            # Where no occurrence is left in the window, the position of the last one must not remain as a score.
+            score_SCV[s_M, c_M, v_M] = np.where(left_M > n, left_M, 0)
             row_MV = score_SCV[s_M, c_M]
             best_SC[s_M, c_M] = np.where(row_MV.max(axis=1) > 0, row_MV.argmax(axis=1), NONE)
         s_M, c_M, v_M = at(t)

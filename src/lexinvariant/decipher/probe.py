@@ -112,7 +112,7 @@ class SymbolNamer:
     params: Any
     function: Callable[[Any, jax.Array, jax.Array], jax.Array]
     looks_ahead: bool = False
-    """Whether a symbol's name may hang on what was read after it."""
+    """Whether what it says of a symbol depends on the text after it too."""
 
     def logits(self, h_BTD: jax.Array, n_read: int | None = None) -> jax.Array:
         """logits_BTV, when that much of the text is read (default: all)."""

@@ -7,15 +7,15 @@ from typing import Literal
 
 import numpy as np
 
-from lexinvariant.decipher.cipher import LOWERCASE, PRINTABLE, random_cipher
+from lexinvariant.decipher.cipher import random_cipher
+from lexinvariant.decipher.language import Language
 from lexinvariant.errors import UserError
 from lexinvariant.text.hashing import key_of
-from lexinvariant.text.letters import letters_only, unspaced
 from lexinvariant.text.sources import read_documents
 
 Setting = Literal["spaced", "unspaced", "ascii"]
-"""spaced: lower-case letters and single spaces, letters permuted. unspaced: letters alone. ascii: the text as it is
-(white space as single spaces), every printable character permuted."""
+"""spaced: small letters and single spaces, letters permuted. unspaced: letters alone. ascii: the text as it is (white
+space as single spaces), every character of the language permuted."""
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,29 @@ class Sample:
     cipher: str
 
 
-def plain_documents(source: str, setting: Setting) -> list[str]:
+def cipher_alphabet(setting: Setting, language: Language) -> str:
+    """The characters that are permuted."""
+    return language.characters.replace("\n", "") if setting == "ascii" else language.letters
+
+
+def plain_text(text: str, setting: Setting, language: Language) -> str:
+    """A text as the setting writes it."""
+    if setting == "spaced":
+        return language.letters_only(text)
+    if setting == "unspaced":
+        return language.unspaced(text)
+    known = set(cipher_alphabet(setting, language))
+    return "".join(character for character in " ".join(text.split()) if character in known)
+
+
+def plain_documents(source: str, setting: Setting, language: Language) -> list[str]:
     """The documents of a source as the setting writes them."""
-    folds = {"spaced": letters_only, "unspaced": unspaced, "ascii": lambda text: " ".join(text.split())}
-    texts = [folds[setting](document.text) for document in read_documents(source)]
-    if setting == "ascii":
-        texts = ["".join(character for character in text if character in PRINTABLE) for text in texts]
-    return texts
+    return [plain_text(document.text, setting, language) for document in read_documents(source)]
 
 
-def draw_samples(documents: list[str], setting: Setting, length: int, n: int, seed: int) -> list[Sample]:
+def draw_samples(
+    documents: list[str], setting: Setting, language: Language, length: int, n: int, seed: int
+) -> list[Sample]:
     """Texts of exactly `length` characters, from places spread evenly over all text, each under its own key.
 
     With spaces, a text begins and ends with a whole word, as messages do.
@@ -44,7 +57,7 @@ def draw_samples(documents: list[str], setting: Setting, length: int, n: int, se
     if not room_D.any():
         raise UserError(f"No text is as long as {length} characters: give longer ones, or smaller --lengths.")
     rng = np.random.default_rng(key_of(seed, setting, length) % 2**63)
-    alphabet = PRINTABLE if setting == "ascii" else LOWERCASE
+    alphabet = cipher_alphabet(setting, language)
     out: list[Sample] = []
     for _ in range(1000 * n):
         text = documents[int(rng.choice(len(documents), p=room_D / room_D.sum()))]

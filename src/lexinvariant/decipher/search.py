@@ -1,16 +1,15 @@
 """The best keys of a substitution cipher under an n-gram: population annealing.
 
 Many keys at once are changed by swaps, hot at first (any swap is taken) and then ever colder, until a swap is taken
-as often as the n-gram's probabilities say. Every few swaps the keys are drawn anew in proportion to how much more
-likely the colder language makes them, so that the whole population gathers where good keys are. At the end it is
-a sample of the n-gram's posterior over keys, which is what confidence is made of, and the best key met on the way is
-kept too.
+as often as the n-gram's probabilities say. Every few swaps the population is resampled: each key goes on about as often
+as the lower temperature has made it likelier than the others. At the end it is a sample of the n-gram's posterior over
+keys, which is what confidence is made of, and the best key met on the way is kept too.
 
 All keys try the same swap of two cipher symbols at a time: only the n-grams that hold one of the two are looked up,
 and they are the same ones for every key. NumPy does this faster than XLA on a CPU (its look-ups cost half), and
 there is nothing to compile.
 
-T places of n-grams, P those touched by a swap, R keys, S slots: the cipher symbols, then the letters left over.
+T positions of n-grams, P those changed by a swap, R keys, S slots: the cipher symbols, then the letters left over.
 """
 
 from __future__ import annotations
@@ -22,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from lexinvariant.decipher.ngram import SCALE, NGram, codes
+from lexinvariant.decipher.alphabet import WORD_BREAK
+from lexinvariant.decipher.language import Effort
+from lexinvariant.decipher.ngram import SCALE, NGram, ngram_codes
 
 Ids = NDArray[np.integer]
 Ints = NDArray[np.int32]
@@ -30,12 +31,12 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchProblem:
     """Pieces of one ciphertext, and which letters its symbols may stand for."""
 
     ngram: NGram
     pieces: Sequence[Ids]
-    """Numbers of cipher symbols, and -1 - v for what is known to be letter v of the n-gram's alphabet."""
+    """Numbers of cipher symbols, and WORD_BREAK where a word is known to end."""
     n_symbols: int
     letters: Ids
     """What the cipher symbols may stand for: at least as many as there are symbols."""
@@ -44,43 +45,33 @@ class Task:
     prior_SV: Floats | None = None
     """Nats that each symbol costs as each letter, from other evidence than the n-gram."""
 
-
-@dataclass(frozen=True)
-class Effort:
-    """How long to look."""
-
-    keys: int = 256
-    swaps: int = 3000
-    coldness: float = 0.3
-    """Where it starts: 0 takes every swap, 1 is the n-gram's own temperature, where it ends."""
-    redraw: int = 32
-    """Swaps between two redrawings of the population."""
+    @property
+    def n_slots(self) -> int:
+        return max(self.n_symbols, len(self.letters))
 
 
 @dataclass(frozen=True)
-class Found:
+class Candidates:
     """Different keys, best first: key_NS[n, s] is what symbol s stands for, and its cost in nats."""
 
     key_NS: Ints
     cost_N: Floats
 
 
-class Places:
-    """Where each slot's symbol stands in the n-grams of a text: code_T = fixed_T + key @ weight_ST."""
+class KeyToNGrams:
+    """A text's n-grams as a linear function of the key: their numbers are fixed_T + key @ weight_ST."""
 
-    def __init__(self, task: Task) -> None:
-        size, order = task.ngram.size, task.ngram.order
-        taken = set(task.pinned.values())
-        self.spare = np.array([v for v in task.letters if v not in taken], np.int32)
-        self.n_slots = task.n_symbols + max(0, len(task.letters) - task.n_symbols)
-        padded = [_padded(task.ngram, np.asarray(piece, np.int64)) for piece in task.pieces]
+    def __init__(self, problem: SearchProblem) -> None:
+        size, order = problem.ngram.size, problem.ngram.order
+        padded = [_padded(problem.ngram, np.asarray(piece, np.int64)) for piece in problem.pieces]
         padded = [piece for piece in padded if len(piece) >= order]
         n = sum(len(piece) - order + 1 for piece in padded)
-        fixed_T, weight_ST = np.zeros(n, np.int64), np.zeros((self.n_slots, n), np.int64)
+        fixed_T, weight_ST = np.zeros(n, np.int64), np.zeros((problem.n_slots, n), np.int64)
+        space = max(0, problem.ngram.alphabet.find(" "))
         start = 0
         for piece in padded:
             end = start + len(piece) - order + 1
-            fixed_T[start:end] = codes(np.where(piece < 0, -1 - piece, 0), order, size)
+            fixed_T[start:end] = ngram_codes(np.where(piece == WORD_BREAK, space, 0), order, size)
             for i in range(order):
                 shown = piece[i : i + end - start]
                 (place,) = np.nonzero(shown >= 0)
@@ -100,27 +91,22 @@ class Places:
 def _padded(ngram: NGram, piece: Ids) -> Ids:
     if " " not in ngram.alphabet:
         return piece
-    space = -1 - ngram.alphabet.index(" ")
-    return np.concatenate([np.full(ngram.order - 1, space), piece, [space]])
+    return np.concatenate([np.full(ngram.order - 1, WORD_BREAK), piece, [WORD_BREAK]])
 
 
-def costs(task: Task, key_NS: Ints) -> Floats:
+def costs(problem: SearchProblem, key_NS: Ints) -> Floats:
     """Cost in nats of each key (over symbols, or over all slots)."""
-    places = Places(task)
-    key_SN = np.zeros((places.n_slots, len(key_NS)), np.int32)
+    key_SN = np.zeros((problem.n_slots, len(key_NS)), np.int32)
     key_SN[: key_NS.shape[1]] = key_NS.T
-    language_N = np.take(task.ngram.cost_G, places.codes(key_SN)).sum(axis=0, dtype=np.int64)
-    return (
-        language_N
-        + _prior_costs(task, places.n_slots)[np.arange(places.n_slots)[:, None], key_SN].sum(axis=0)
-    ) / SCALE
+    ngram_N = np.take(problem.ngram.cost_G, KeyToNGrams(problem).codes(key_SN)).sum(axis=0, dtype=np.int64)
+    return (ngram_N + _prior(_prior_costs(problem), key_SN)) / SCALE
 
 
-def _prior_costs(task: Task, n_slots: int) -> NDArray[np.int32]:
+def _prior_costs(problem: SearchProblem) -> NDArray[np.int32]:
     """The prior in the n-gram's units; letters that no symbol uses cost nothing."""
-    cost_SV = np.zeros((n_slots, task.ngram.size), np.int32)
-    if task.prior_SV is not None:
-        cost_SV[: task.n_symbols] = np.round(np.minimum(task.prior_SV, 1e4) * SCALE)
+    cost_SV = np.zeros((problem.n_slots, problem.ngram.size), np.int32)
+    if problem.prior_SV is not None:
+        cost_SV[: problem.n_symbols] = np.round(np.minimum(problem.prior_SV, 1e4) * SCALE)
     return cost_SV
 
 
@@ -128,93 +114,97 @@ def _prior(prior_SV: NDArray[np.int32], key_SR: Ints) -> NDArray[np.int64]:
     return prior_SV[np.arange(len(key_SR))[:, None], key_SR].sum(axis=0, dtype=np.int64)
 
 
-def by_frequency(task: Task, n_keys: int, rng: np.random.Generator, noise: float = 3.0) -> Ints:
-    """First keys: the commonest symbol stands for the commonest letter and so on, with the ranks shaken."""
-    size = task.ngram.size
+def keys_by_frequency(
+    problem: SearchProblem, n_keys: int, rank_noise: float, rng: np.random.Generator
+) -> Ints:
+    """First keys: the commonest symbol stands for the commonest letter and so on, with noise on the ranks."""
     count_S = sum(
-        (np.bincount(p[p >= 0], minlength=task.n_symbols) for p in task.pieces), np.zeros(1, np.int64)
+        (np.bincount(p[p >= 0], minlength=problem.n_symbols) for p in problem.pieces), np.zeros(1, np.int64)
     )
-    commonness_V = task.ngram.shares()
-    ranked = sorted((int(v) for v in task.letters), key=lambda v: -commonness_V[v])
-    free = [v for v in ranked if v not in set(task.pinned.values())]
-    symbols = [int(s) for s in np.argsort(-count_S, kind="stable") if int(s) not in task.pinned]
-    symbols += range(task.n_symbols, task.n_symbols + len(free) - len(symbols))
-    shaken_SR = np.argsort(
-        np.arange(len(free))[:, None] + noise * rng.standard_normal((len(free), n_keys)), axis=0
-    )
-    shaken_SR[:, 0] = np.arange(len(free))
-    key_SR = np.zeros((task.n_symbols + max(0, len(task.letters) - task.n_symbols), n_keys), np.int32)
-    key_SR[symbols] = np.array(free, np.int32)[shaken_SR]
-    for symbol, letter in task.pinned.items():
+    frequency_V = problem.ngram.stationary_distribution()
+    ranked = sorted((int(v) for v in problem.letters), key=lambda v: -frequency_V[v])
+    free = [v for v in ranked if v not in set(problem.pinned.values())]
+    symbols = [int(s) for s in np.argsort(-count_S, kind="stable") if int(s) not in problem.pinned]
+    symbols += range(problem.n_symbols, problem.n_symbols + len(free) - len(symbols))
+    rank_SR = np.arange(len(free))[:, None] + rank_noise * rng.standard_normal((len(free), n_keys))
+    order_SR = np.argsort(rank_SR, axis=0)
+    order_SR[:, 0] = np.arange(len(free))
+    key_SR = np.zeros((problem.n_slots, n_keys), np.int32)
+    key_SR[symbols] = np.array(free, np.int32)[order_SR]
+    for symbol, letter in problem.pinned.items():
         key_SR[symbol] = letter
-    assert key_SR.max() < size
     return key_SR
 
 
-def by_posterior(task: Task, logp_SV: Floats, n_keys: int, rng: np.random.Generator) -> Ints:
+def keys_by_posterior(problem: SearchProblem, logp_SV: Floats, n_keys: int, rng: np.random.Generator) -> Ints:
     """First keys drawn from log-probabilities of what each symbol stands for, one to one."""
-    n_slots = task.n_symbols + max(0, len(task.letters) - task.n_symbols)
-    letters = np.asarray(task.letters)
-    score_SL = np.zeros((n_slots, len(letters)))
-    score_SL[: task.n_symbols] = logp_SV[:, letters]
-    for symbol, letter in task.pinned.items():
+    letters = np.asarray(problem.letters)
+    score_SL = np.zeros((problem.n_slots, len(letters)))
+    score_SL[: problem.n_symbols] = logp_SV[:, letters]
+    for symbol, letter in problem.pinned.items():
         score_SL[symbol] = np.where(letters == letter, 1e6, -1e6)
-    key_SR = np.zeros((n_slots, n_keys), np.int32)
+    key_SR = np.zeros((problem.n_slots, n_keys), np.int32)
     for r in range(n_keys):
-        shake = rng.gumbel(size=score_SL.shape) if r else 0.0
-        row, column = linear_sum_assignment(score_SL + shake, maximize=True)
+        noise = rng.gumbel(size=score_SL.shape) if r else 0.0
+        row, column = linear_sum_assignment(score_SL + noise, maximize=True)
         key_SR[row, r] = letters[column]
     return key_SR
 
 
-def anneal(task: Task, first_SR: Ints, effort: Effort, rng: np.random.Generator) -> tuple[Found, Ints]:
-    """Search from the first keys; returns all that is worth keeping (the last population and the best of each
-    line), and the last population as it is, to go on from."""
-    places = Places(task)
-    cost_G = task.ngram.cost_G
+def anneal(
+    problem: SearchProblem, first_SR: Ints, effort: Effort, rng: np.random.Generator
+) -> tuple[Candidates, Ints]:
+    """Search from the first keys; returns the candidates (the last population, and the best key that each of its places
+    has held), and the last population as it is, to go on from.
+    """
+    to_ngrams = KeyToNGrams(problem)
+    cost_G = problem.ngram.cost_G
     key_SR = first_SR.copy()
     n_keys = key_SR.shape[1]
-    movable = [s for s in range(places.n_slots) if s not in task.pinned]
-    pairs = [(i, j) for i in movable if i < task.n_symbols for j in movable if j > i]
-    code_TR = places.codes(key_SR)
+    movable = [s for s in range(problem.n_slots) if s not in problem.pinned]
+    pairs = [(i, j) for i in movable if i < problem.n_symbols for j in movable if j > i]
+    code_TR = to_ngrams.codes(key_SR)
     cost_TR = np.take(cost_G, code_TR)
-    prior_SV = _prior_costs(task, places.n_slots)
+    prior_SV = _prior_costs(problem)
     total_R = cost_TR.sum(axis=0, dtype=np.int64)
     total_R += _prior(prior_SV, key_SR)
     best_R, best_SR = total_R.copy(), key_SR.copy()
     if not pairs:
-        return distinct(task, key_SR, total_R / SCALE), key_SR
+        return unique_candidates(problem, key_SR, total_R / SCALE), key_SR
 
-    touched = []
+    changed = []
     for i, j in pairs:
-        weight_T = places.weight_ST[i] - places.weight_ST[j]
+        weight_T = to_ngrams.weight_ST[i] - to_ngrams.weight_ST[j]
         (place_P,) = np.nonzero(weight_T)
-        touched.append((place_P, weight_T[place_P, None]))
-    rounds = -(-effort.swaps // len(pairs))
-    order = np.concatenate([rng.permutation(len(pairs)) for _ in range(rounds)])[: effort.swaps]
-    coldness = np.linspace(effort.coldness, 1.0, effort.swaps)
-    at = effort.coldness
+        changed.append((place_P, weight_T[place_P, None]))
+    n_swaps = effort.n_swaps
+    if effort.swaps_per_symbol is not None:
+        n_swaps = min(n_swaps, effort.swaps_per_symbol * problem.n_symbols)
+    rounds = -(-n_swaps // len(pairs))
+    order = np.concatenate([rng.permutation(len(pairs)) for _ in range(rounds)])[:n_swaps]
+    inverse_temperature = np.linspace(effort.start_inverse_temperature, 1.0, n_swaps)
+    resampled_at = effort.start_inverse_temperature
     n_refused = 0
     for step, pair in enumerate(order):
-        if step % effort.redraw == 0 and step:
-            chosen_R = _redrawn(total_R, (coldness[step] - at) / SCALE, rng)
-            at = coldness[step]
+        if step % effort.resample_every == 0 and step:
+            chosen_R = _resample(total_R, (inverse_temperature[step] - resampled_at) / SCALE, rng)
+            resampled_at = inverse_temperature[step]
             key_SR, code_TR, cost_TR = key_SR[:, chosen_R], code_TR[:, chosen_R], cost_TR[:, chosen_R]
             total_R = total_R[chosen_R]
-        (i, j), (place_P, weight_P1) = pairs[pair], touched[pair]
+        (i, j), (place_P, weight_P1) = pairs[pair], changed[pair]
         new_PR = weight_P1 * (key_SR[j] - key_SR[i])
         new_PR += code_TR.take(place_P, axis=0)
         new_cost_PR = cost_G.take(new_PR, mode="clip")  # clip skips a check; all codes are in range
         change_R = np.add.reduce(new_cost_PR, axis=0, dtype=np.int32)
         change_R -= np.add.reduce(cost_TR.take(place_P, axis=0), axis=0, dtype=np.int32)
-        if task.prior_SV is not None:
+        if problem.prior_SV is not None:
             change_R += (
                 prior_SV[i, key_SR[j]]
                 + prior_SV[j, key_SR[i]]
                 - prior_SV[i, key_SR[i]]
                 - prior_SV[j, key_SR[j]]
             )
-        taken_R = change_R * coldness[step] <= SCALE * rng.standard_exponential(n_keys, np.float32)
+        taken_R = change_R * inverse_temperature[step] <= SCALE * rng.standard_exponential(n_keys, np.float32)
         (taken,) = taken_R.nonzero()
         if len(taken) == 0:
             n_refused += 1
@@ -229,36 +219,37 @@ def anneal(task: Task, first_SR: Ints, effort: Effort, rng: np.random.Generator)
         better = taken[total_R[taken] < best_R[taken]]
         best_R[better], best_SR[:, better] = total_R[better], key_SR[:, better]
     every_SR = np.concatenate([best_SR, key_SR], axis=1)
-    return distinct(task, every_SR, np.concatenate([best_R, total_R]) / SCALE), key_SR
+    return unique_candidates(problem, every_SR, np.concatenate([best_R, total_R]) / SCALE), key_SR
 
 
-def _redrawn(total_R: NDArray[np.int64], colder: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def _resample(total_R: NDArray[np.int64], colder: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """Numbers of the keys that go on, each about as often as it has become likelier than the others."""
     weight_R = np.cumsum(np.exp(-colder * (total_R - total_R.min())))
     mark_R = (np.arange(len(total_R)) + rng.random()) / len(total_R) * weight_R[-1]
     return np.minimum(np.searchsorted(weight_R, mark_R), len(total_R) - 1)
 
 
-def distinct(task: Task, key_SR: Ints, cost_R: Floats) -> Found:
+def unique_candidates(problem: SearchProblem, key_SR: Ints, cost_R: Floats) -> Candidates:
     """The keys without repeats (letters that no symbol uses do not tell keys apart), best first."""
-    key_RS = key_SR[: task.n_symbols].T
+    key_RS = key_SR[: problem.n_symbols].T
     # Compared as strings of bytes (which may not end in 0): many times quicker than row by row.
-    spelled_R = np.ascontiguousarray(key_RS + 1, np.uint8).view(f"S{task.n_symbols}").ravel()
+    spelled_R = np.ascontiguousarray(key_RS + 1, np.uint8).view(f"S{problem.n_symbols}").ravel()
     _, first_N = np.unique(spelled_R, return_index=True)
     first_N = first_N[np.argsort(cost_R[first_N], kind="stable")]
-    return Found(key_RS[first_N].astype(np.int32), cost_R[first_N])
+    return Candidates(key_RS[first_N].astype(np.int32), cost_R[first_N])
 
 
-def merged(task: Task, several: Sequence[Found]) -> Found:
+def merge_candidates(problem: SearchProblem, several: Sequence[Candidates]) -> Candidates:
     """All keys of several searches, without repeats."""
-    key_NS = np.concatenate([found.key_NS for found in several])
-    return distinct(task, key_NS.T, np.concatenate([found.cost_N for found in several]))
+    key_NS = np.concatenate([candidates.key_NS for candidates in several])
+    return unique_candidates(problem, key_NS.T, np.concatenate([candidates.cost_N for candidates in several]))
 
 
-def neighbours(task: Task, key_S: Ints) -> Found:
+def one_swap_away(problem: SearchProblem, key_S: Ints) -> Candidates:
     """All keys one swap away, a swap with a letter not in use among them; the key itself comes along."""
-    free = [int(v) for v in task.letters if v not in set(key_S.tolist()) and v not in task.pinned.values()]
-    movable = [s for s in range(task.n_symbols) if s not in task.pinned]
+    used = {*key_S.tolist(), *problem.pinned.values()}
+    free = [int(v) for v in problem.letters if int(v) not in used]
+    movable = [s for s in range(problem.n_symbols) if s not in problem.pinned]
     keys = [key_S]
     for i in movable:
         for j in movable:
@@ -269,4 +260,4 @@ def neighbours(task: Task, key_S: Ints) -> Found:
             keys.append(key_S.copy())
             keys[-1][i] = letter
     key_NS = np.stack(keys).astype(np.int32)
-    return distinct(task, key_NS.T, costs(task, key_NS))
+    return unique_candidates(problem, key_NS.T, costs(problem, key_NS))

@@ -23,13 +23,15 @@ from lexinvariant.model.weights import Weights
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.text import HuggingFaceVocab
 
-MOST_WINDOWS = 4
+MAX_WINDOWS = 4
 
 Floats = NDArray[np.float64]
 
 
 @partial(jax.jit, static_argnames=("config",))
-def _named(params: Params, config: ModelConfig, tok_BT: jax.Array, n_read: int, draw: int) -> jax.Array:
+def _logp_at_positions(
+    params: Params, config: ModelConfig, tok_BT: jax.Array, n_read: int, draw: int
+) -> jax.Array:
     """logp_BTV of what each symbol is: in hindsight of the first `n_read` symbols, where the model has that."""
     key_B = keys_for_rows(key_at(0, Stream.EVAL, 0), jnp.broadcast_to(draw, tok_BT.shape[:1]))
     h_BTD = forward(params, config, tok_BT, key_B).h_BTD
@@ -49,7 +51,7 @@ def check_head(model: Weights) -> None:
         )
 
 
-def windows(n: int, longest: int, most: int = MOST_WINDOWS) -> list[slice]:
+def windows(n: int, longest: int, most: int = MAX_WINDOWS) -> list[slice]:
     """Evenly spread windows that cover a text as far as `most` of them can."""
     if n <= longest:
         return [slice(0, n)]
@@ -57,12 +59,16 @@ def windows(n: int, longest: int, most: int = MOST_WINDOWS) -> list[slice]:
     return [slice(start, start + longest) for start in starts.tolist()]
 
 
-def named(
+def symbol_posterior(
     model: Weights, symbol_T: NDArray[np.integer], n_symbols: int, characters: str, draws: int = 1
 ) -> Floats:
-    """logp_SC: what each symbol is, as a mean over its occurrences and over draws."""
+    """logp_SC: which character each symbol is, as a mean over its occurrences and over draws of the lexicon.
+
+    A character that the model does not know is as likely as any.
+    """
     check_head(model)
-    # A causal model names the first symbols of a text blind, so it reads the text twice and the second time counts.
+    # A causal model has seen nothing when it names the first symbols of a text, so it reads the text twice, and what it
+    # says the second time counts.
     copies = 1 if model.config.has_hindsight else 2
     longest = model.config.context // copies
     length = copies * min(longest, bucket(min(len(symbol_T), longest)))
@@ -73,10 +79,13 @@ def named(
         counted = slice(len(part)) if copies == 1 else slice(len(part), None)
         tok_BT = jnp.asarray(row[None].astype(np.int32))
         for draw in range(draws):
-            logp_BTV = _named(model.params, model.config, tok_BT, len(part), draw)
+            logp_BTV = _logp_at_positions(model.params, model.config, tok_BT, len(part), draw)
             np.add.at(total_SV, row[counted], np.asarray(logp_BTV[0, counted], np.float64))
             n_S += np.bincount(row[counted], minlength=n_symbols)
-    mean_SV = np.where(
-        n_S[:, None] > 0, total_SV / np.maximum(n_S, 1)[:, None], -np.log(model.config.vocab_size)
-    )
-    return mean_SV[:, model.vocab.encode(characters)]
+    unknown = -np.log(model.config.vocab_size)
+    mean_SV = np.where(n_S[:, None] > 0, total_SV / np.maximum(n_S, 1)[:, None], unknown)
+    mean_SV = np.column_stack([mean_SV, np.full(n_symbols, unknown)])
+    token_of = {
+        character: token for token, character in enumerate(model.vocab.decode(range(model.vocab.size)))
+    }
+    return mean_SV[:, [token_of.get(character, -1) for character in characters]]

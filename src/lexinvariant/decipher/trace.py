@@ -1,14 +1,14 @@
 """The model's posterior over the key after every symbol, out of one causal reading of the text.
 
 At each position the deciphering head says what the symbol just read stands for, given all that stands before it. A
-symbol's row is what the head said at its occurrences so far, each one counting half as much as the one after it: a
-later occurrence has seen everything an earlier one had, so adding them up evenly would count evidence twice, while the
-last one alone flickers. (Over 40 pieces of held-out prose and code the true character costs 0.78 nats a symbol after
-512 symbols so, 0.80 with the last occurrence alone and 0.85 with an almost even mean.) Rows and columns are then
-balanced (Sinkhorn), because no two symbols stand for one character: that takes 0.15 nats off, the largest gain of all.
-More than one draw of the lexicon changes less than 0.01 nats, so one it is.
+symbol's row is what the head said at its occurrences so far, each one counting less (the language's `trace_decay`, a
+half) than the one after it: a later occurrence has seen everything an earlier one had, so adding them up evenly would
+count evidence twice, while the last one alone flickers. (Over 40 pieces of held-out prose and code the true character
+costs 0.78 nats a symbol after 512 symbols so, 0.80 with the last occurrence alone and 0.85 with an almost even mean.)
+Rows and columns are then balanced (Sinkhorn), because no two symbols stand for one character: that takes 0.15 nats off,
+the largest gain of all. More than one draw of the lexicon changes less than 0.01 nats, so one it is.
 
-S symbols of the key, T positions, F moments (context lengths) looked at, C characters, K draws, V vocabulary.
+S symbols of the key, T positions, F context lengths (frames) looked at, C characters, K draws, V vocabulary.
 """
 
 import base64
@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.config import ModelConfig
-from lexinvariant.decipher.alphabet import KEPT, LOWER, Alphabet, check_cribs, make_puzzle
+from lexinvariant.decipher.alphabet import KEPT, Alphabet, check_cribs, make_puzzle
+from lexinvariant.decipher.language import Language, load_language
 from lexinvariant.decipher.symbol_posterior import check_head
 from lexinvariant.errors import UserError
 from lexinvariant.model.decipher_head import decipher_logits
@@ -33,12 +34,11 @@ from lexinvariant.model.transformer import forward
 from lexinvariant.model.weights import Weights
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 
-MEMORY = 0.5  # what an occurrence counts beside the one after it
-SMALLEST = 1e-9  # balancing needs every pairing possible that no crib rules out
-ROUNDS = 40
 LENGTHS = (64, 128, 256, 384, 512)
-LARGEST_TABLE = 400_000  # numbers in a trace's table: an answer stays well below a megabyte
-SHOWN_FROM = 0.04  # a printable character to which no symbol ever gives this probability is left out
+"""Texts are padded to these, so that few programs are compiled."""
+MAX_TABLE = 400_000  # numbers in a trace's table: an answer stays well below a megabyte
+_MIN_SHOWN = 0.04  # a printable character to which no symbol ever gives this probability is left out
+_MIN_P, _SINKHORN_ROUNDS = 1e-9, 40  # balancing needs every pairing possible that no crib rules out
 
 Floats = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ class Trace:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Probabilities as bytes (255 is certain) in base64, row by row, moment by moment."""
+        """Probabilities as bytes (255 is certain) in base64, row by row, one context length after another."""
         table = np.round(self.p_FSC * 255).astype(np.uint8)
         return {
             "cells": list(self.cells),
@@ -96,7 +96,7 @@ class Trace:
 
 
 @partial(jax.jit, static_argnames=("config", "draws"))
-def _name_symbols(params: Params, config: ModelConfig, tok_T: jax.Array, draws: int, seed: int) -> jax.Array:
+def _symbol_logp(params: Params, config: ModelConfig, tok_T: jax.Array, draws: int, seed: int) -> jax.Array:
     """logp_TV of what each symbol is, averaged over draws of the lexicon."""
     tok_KT = jnp.broadcast_to(tok_T, (draws, len(tok_T)))
     key_K = keys_for_rows(key_at(seed, Stream.EVAL, 0), jnp.arange(draws))
@@ -113,6 +113,7 @@ def trace(
     crib_text: str | None = None,
     alphabet: Alphabet = "auto",
     unspaced: bool = False,
+    language: Language | None = None,
     draws: int = 1,
     seed: int = 0,
 ) -> Trace:
@@ -123,10 +124,15 @@ def trace(
     """
     started = time.monotonic()
     check_head(model)
-    puzzle = make_puzzle(text, alphabet, unspaced)
+    language = load_language() if language is None else language
+    puzzle = make_puzzle(text, language, alphabet, unspaced)
     known = check_cribs(puzzle, cribs or {}, crib_text)
     names = list(model.vocab.decode(range(model.vocab.size)))
-    columns = names if puzzle.kind == "ascii" else list(LOWER)
+    columns = names if puzzle.kind == "ascii" else list(language.letters)
+    if unknown := sorted({*columns, *known.values()} - {*names}):
+        raise UserError(
+            f"The model does not know {unknown[0]!r}: give one that was trained on text in {language.name}."
+        )
     if len(puzzle.symbols) > (most := min(len(columns), model.config.vocab_size)):
         raise UserError(
             f"The text has {len(puzzle.symbols)} different symbols and the model knows {most}: give a text in fewer."
@@ -135,16 +141,16 @@ def trace(
     cells, symbol_T = puzzle.cells[: model.config.context], puzzle.symbol_T[: model.config.context]
     tok_T = np.zeros(_padded_length(len(cells)), np.int32)
     tok_T[: len(cells)] = _tokens(cells, symbol_T, len(puzzle.symbols), model.config.vocab_size)
-    logp_TV = np.asarray(_name_symbols(model.params, model.config, jnp.asarray(tok_T), draws, seed))
+    logp_TV = np.asarray(_symbol_logp(model.params, model.config, jnp.asarray(tok_T), draws, seed))
     logp_TC = logp_TV[: len(cells), [names.index(name) for name in columns]].astype(np.float64)
 
     # Symbols are numbered by first occurrence, so those that a long text brings later are the last ones.
     n_symbols = int(symbol_T.max(initial=KEPT)) + 1
-    lengths = moments(len(cells), max(1, n_symbols) * len(columns))
-    score_FSC, seen_FS = remembered(symbol_T, logp_TC, n_symbols, lengths)
+    lengths = context_lengths(len(cells), max(1, n_symbols) * len(columns))
+    score_FSC, seen_FS = decayed_scores(symbol_T, logp_TC, n_symbols, lengths, language.trace_decay)
     crib = {s: columns.index(name) for s, name in known.items() if s < n_symbols}
-    p_FSC = with_cribs(score_FSC, seen_FS, crib)
-    likely_C = (p_FSC.max(axis=(0, 1), initial=0) >= SHOWN_FROM) | (puzzle.kind != "ascii")
+    p_FSC = soft_keys(score_FSC, seen_FS, crib)
+    likely_C = (p_FSC.max(axis=(0, 1), initial=0) >= _MIN_SHOWN) | (puzzle.kind != "ascii")
     return Trace(
         cells=tuple(cells),
         symbol_T=symbol_T,
@@ -158,7 +164,6 @@ def trace(
 
 
 def _padded_length(n: int) -> int:
-    """Few lengths, so that few programs are compiled."""
     return next((length for length in LENGTHS if n <= length), n)
 
 
@@ -174,23 +179,23 @@ def _tokens(cells: Sequence[str], symbol_T: NDArray[np.int64], n_symbols: int, v
     return [kept[cell] if s == KEPT else int(s) for cell, s in zip(cells, symbol_T, strict=True)]
 
 
-def moments(n: int, table: int) -> NDArray[np.int64]:
+def context_lengths(n: int, table: int) -> NDArray[np.int64]:
     """The context lengths to look at: every one where the answer stays small, else evenly spread up to the last."""
-    count = min(n, max(2, LARGEST_TABLE // table))
+    count = min(n, max(2, MAX_TABLE // table))
     return np.unique(np.linspace(1, n, count).round().astype(np.int64))
 
 
-def remembered(
-    symbol_T: NDArray[np.int64], logp_TC: Floats, n_symbols: int, lengths: NDArray[np.int64]
+def decayed_scores(
+    symbol_T: NDArray[np.int64], logp_TC: Floats, n_symbols: int, lengths: NDArray[np.int64], decay: float
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """(score_FSC, seen_FS): the decaying sum of what was said of each symbol, at each moment."""
+    """(score_FSC, seen_FS): the decaying sum of each symbol's log-probabilities, at each context length."""
     score_SC = np.zeros((n_symbols, logp_TC.shape[1]))
     seen_S = np.zeros(n_symbols, bool)
     scores, seen = [], []
     looked_at = set(lengths.tolist())
     for t, s in enumerate(symbol_T):
         if s != KEPT:
-            score_SC[s] = logp_TC[t] + MEMORY * score_SC[s]
+            score_SC[s] = logp_TC[t] + decay * score_SC[s]
             seen_S[s] = True
         if t + 1 in looked_at:
             scores.append(score_SC.copy())
@@ -198,27 +203,29 @@ def remembered(
     return np.stack(scores), np.stack(seen)
 
 
-def with_cribs(score_FSC: Floats, seen_FS: NDArray[np.bool_], crib: Mapping[int, int]) -> Floats:
-    """Each moment's soft key, where symbol s is known to be character crib[s] and the others share the rest."""
+def soft_keys(score_FSC: Floats, seen_FS: NDArray[np.bool_], crib: Mapping[int, int]) -> Floats:
+    """The key in probabilities at each context length: symbol s is known to be character crib[s], the others share the
+    rest.
+    """
     free_S = np.array([s for s in range(score_FSC.shape[1]) if s not in crib], int)[:, None]
     free_C = np.array([c for c in range(score_FSC.shape[2]) if c not in crib.values()], int)
     p_FSC = np.zeros_like(score_FSC)
-    p_FSC[:, free_S, free_C] = balanced(score_FSC[:, free_S, free_C], seen_FS[:, free_S[:, 0]])
+    p_FSC[:, free_S, free_C] = sinkhorn(score_FSC[:, free_S, free_C], seen_FS[:, free_S[:, 0]])
     for s, c in crib.items():
         p_FSC[:, s, c] = seen_FS[:, s]
     return p_FSC
 
 
-def balanced(score_FSC: Floats, seen_FS: NDArray[np.bool_]) -> Floats:
+def sinkhorn(score_FSC: Floats, seen_FS: NDArray[np.bool_]) -> Floats:
     """Rows of symbols seen sum to 1, and no character is given more than once in all.
 
     The symbols that have not occurred share one more row, which takes what the others leave of each character.
     """
     p_FSC = np.exp(score_FSC - score_FSC.max(axis=2, keepdims=True, initial=-np.inf))
-    p_FSC = np.where(seen_FS[..., None], np.maximum(p_FSC, SMALLEST), 0.0)
+    p_FSC = np.where(seen_FS[..., None], np.maximum(p_FSC, _MIN_P), 0.0)
     unseen_F1 = score_FSC.shape[2] - seen_FS.sum(axis=1, keepdims=True)
     rest_FC = np.ones((len(p_FSC), score_FSC.shape[2])) * (unseen_F1 > 0)
-    for _ in range(ROUNDS):
+    for _ in range(_SINKHORN_ROUNDS):
         total_FC = _not_zero(p_FSC.sum(axis=1) + rest_FC)
         p_FSC, rest_FC = p_FSC / total_FC[:, None], rest_FC / total_FC
         p_FSC = p_FSC / _not_zero(p_FSC.sum(axis=2, keepdims=True))

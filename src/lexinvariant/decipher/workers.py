@@ -1,7 +1,7 @@
 """Many texts on all cores: processes of our own, since NumPy's short calls hold the interpreter's lock.
 
-A worker is started by its module's name and given its texts through a pipe, so that nothing is asked of the caller's
-program (multiprocessing would import it again) and jax, which does not survive a fork, is not in the way.
+A worker is given its texts through a pipe, so that nothing is asked of the caller's program (multiprocessing would
+import it again) and jax, which does not survive a fork, is not in the way.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from lexinvariant.decipher.language import Language
 
 if TYPE_CHECKING:
     from lexinvariant.decipher.solve import Decipherment
@@ -20,16 +24,23 @@ Texts = Sequence[str | Sequence[str]]
 
 
 def read_on_all_cores(
-    texts: Texts, options: Mapping[str, Any], read_here: Callable[[Texts], list[Decipherment]]
+    texts: Texts,
+    language: Language,
+    options: Mapping[str, Any],
+    read_here: Callable[[Texts], list[Decipherment]],
 ) -> list[Decipherment]:
     """Deal the texts out to this process and one for every other core; readings come in the order of the texts."""
     n_parts = min(os.cpu_count() or 1, len(texts))
-    command = [sys.executable, "-m", "lexinvariant.decipher.workers"]
+    # -P keeps the current folder, where anyone's numpy.py may lie, off the path; the package is found where ours is.
+    package = str(Path(__file__).parents[2])
+    code = f"import sys; sys.path.append({package!r}); from lexinvariant.decipher.workers import main; main()"
+    command = [sys.executable, "-P", "-c", code]
+    language = replace(language)  # a copy that has read no tables: a worker reads them itself
     workers = []
     for part in range(1, n_parts):
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert worker.stdin is not None
-        pickle.dump((texts[part::n_parts], dict(options)), worker.stdin)
+        pickle.dump((texts[part::n_parts], language, dict(options)), worker.stdin)
         worker.stdin.close()
         workers.append(worker)
     out: list[Any] = [None] * len(texts)
@@ -45,13 +56,9 @@ def read_on_all_cores(
 
 
 def main() -> None:
-    """Read texts and options from standard input, write readings to standard output."""
+    """Read texts, their language and options from standard input, write readings to standard output."""
     from lexinvariant.decipher.solve import Solver
 
-    texts, options = pickle.load(sys.stdin.buffer)
-    solver = Solver(use_reader=False)
+    texts, language, options = pickle.load(sys.stdin.buffer)
+    solver = Solver(language=language, use_judge=False)
     pickle.dump([solver.read([text], **options)[0] for text in texts], sys.stdout.buffer)
-
-
-if __name__ == "__main__":
-    main()

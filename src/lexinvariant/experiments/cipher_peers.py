@@ -12,7 +12,7 @@ import numpy as np
 
 from lexinvariant.decipher import search
 from lexinvariant.decipher.alphabet import make_puzzle
-from lexinvariant.decipher.ngram import bundled
+from lexinvariant.decipher.language import Effort, Language
 from lexinvariant.errors import UserError
 from lexinvariant.progress import Log
 from lexinvariant.results.decipher import ANNEALER, OURS, SOLVERS, Setting
@@ -22,10 +22,10 @@ Solve = Callable[[str, Setting], str]
 """From a ciphertext to its plaintext."""
 
 
-def open_peers(names: Iterable[str], annealer_swaps: int, log: Log) -> dict[str, Solve]:
+def open_peers(names: Iterable[str], language: Language, annealer_swaps: int, log: Log) -> dict[str, Solve]:
     """Those of the solvers that are installed."""
     make: dict[str, Callable[[], Solve]] = {
-        ANNEALER: lambda: partial(anneal_plainly, swaps=annealer_swaps),
+        ANNEALER: lambda: partial(anneal_plainly, language=language, swaps=annealer_swaps),
         "subbreaker": _subbreaker,
         "cipher_solver": _cipher_solver,
     }
@@ -40,14 +40,17 @@ def open_peers(names: Iterable[str], annealer_swaps: int, log: Log) -> dict[str,
     return peers
 
 
-def anneal_plainly(cipher: str, setting: Setting, swaps: int = 10_000) -> str:
+def anneal_plainly(cipher: str, setting: Setting, language: Language, swaps: int = 10_000) -> str:
     """Simulated annealing with our n-gram and nothing else: 50 restarts, none of which learns from another."""
-    puzzle = make_puzzle(cipher, "letters", setting == "unspaced")
-    ngram = bundled("spaced" if setting == "spaced" else "unspaced")
-    task = search.Task(ngram, [puzzle.running], len(puzzle.symbols), np.arange(26), {})
+    puzzle = make_puzzle(cipher, language, "letters", setting == "unspaced")
+    ngram = language.ngram("spaced" if setting == "spaced" else "unspaced")
+    letters = np.arange(len(language.letters))
+    problem = search.SearchProblem(ngram, [puzzle.words], len(puzzle.symbols), letters, {})
     rng = np.random.default_rng(0)
-    effort = search.Effort(keys=50, swaps=swaps, coldness=0.1, redraw=10**9)
-    found, _ = search.anneal(task, search.by_frequency(task, effort.keys, rng), effort, rng)
+    effort = Effort(n_keys=50, n_swaps=swaps, start_inverse_temperature=0.1, resample_every=10**9)
+    noise = language.letter_search.first_key_rank_noise
+    first_SR = search.keys_by_frequency(problem, effort.n_keys, noise, rng)
+    found, _ = search.anneal(problem, first_SR, effort, rng)
     best = {symbol: ngram.alphabet[v] for symbol, v in zip(puzzle.symbols, found.key_NS[0], strict=True)}
     return puzzle.plaintext(best)
 

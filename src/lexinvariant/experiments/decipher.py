@@ -21,13 +21,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lexinvariant.decipher.ngram import TABLES
+from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.samples import Sample, draw_samples, plain_documents
 from lexinvariant.decipher.solve import Decipherment, Solver
 from lexinvariant.experiments.cipher_peers import PEERS, open_peers
 from lexinvariant.experiments.options import Count, CountOrNone
 from lexinvariant.experiments.recorder import Recorder
-from lexinvariant.model.weights import BUNDLED, WEIGHTS, find_model
+from lexinvariant.model.weights import BUNDLED, find_model
 from lexinvariant.results.decipher import ANNEALER, OURS, Batch, Fresh, Reliability, Setting, SolverErrors
 from lexinvariant.results.rows import hash_bytes, hash_files
 from lexinvariant.text import read_documents
@@ -54,6 +54,8 @@ class Options:
     """Held-out text: a source as in `lexinvariant data prepare`."""
     out: Path = Path("runs/report")
     """Folder for the rows (decipher.jsonl)."""
+    language: str = "english"
+    """The language of the text: a name, or a folder that `lexinvariant language build` wrote."""
     model: str = BUNDLED
     """The lexinvariant model that our solver names symbols with."""
     lengths: tuple[int, ...] = (32, 64, 100, 200, 400, 512)
@@ -78,13 +80,13 @@ class Options:
 
 def run(options: Options, recorder: Recorder) -> None:
     """Every solver on every text."""
-    peers = open_peers(options.peers, options.annealer_swaps, recorder.log)
-    solver, model_hash = _open_solver(options.model)
+    solver, model_hash = _open_solver(options)
+    peers = open_peers(options.peers, solver.language, options.annealer_swaps, recorder.log)
     text = "\n".join(document.text for document in read_documents(options.data_text))
     recorder.measured_on(model_hash=model_hash, data_hash=hash_bytes(text.encode()))
     for setting in options.settings:
-        documents = plain_documents(options.data_text, setting)
-        sample = partial(draw_samples, documents, setting, seed=options.seed)
+        documents = plain_documents(options.data_text, setting, solver.language)
+        sample = partial(draw_samples, documents, setting, solver.language, seed=options.seed)
         for length in options.ascii_lengths if setting == "ascii" else options.lengths:
             texts = _Texts(setting, length, sample(length=length, n=options.texts))
             _measure_ours(recorder, solver, texts)
@@ -106,14 +108,15 @@ class _Texts:
     samples: Sequence[Sample]
 
 
-def _open_solver(model: str) -> tuple[Solver, str]:
+def _open_solver(options: Options) -> tuple[Solver, str]:
     """Our solver, and a hash of all that it knows."""
-    used = [place for place in (TABLES, WEIGHTS / "reader", find_model(model)) if place.exists()]
-    if model == BUNDLED:
-        return Solver(), hash_files(used)
-    from lexinvariant.api import load
+    language, model = load_language(options.language), None
+    if options.model != BUNDLED:
+        from lexinvariant.api import load
 
-    return Solver(load(model)), hash_files(used)
+        model = load(options.model)
+    used = [place for place in (language.folder, find_model(options.model)) if place.exists()]
+    return Solver(model, language=language), hash_files(used)
 
 
 def _read(solver: Solver, texts: Sequence[str], setting: Setting) -> list[Decipherment]:

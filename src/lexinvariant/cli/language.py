@@ -1,0 +1,92 @@
+"""`lexinvariant language build` and `lexinvariant language show`."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Build:
+    """Make a language that `lexinvariant decipher --language` reads: count its n-grams and fit every threshold, effort
+    and calibration on validation text. Sources are those of `lexinvariant data prepare`.
+
+    examples:
+      lexinvariant language build german --text de.jsonl.xz --valid de.valid.jsonl.xz --quick
+      lexinvariant language build greek --text el.jsonl.xz --valid el.valid.jsonl.xz --alphabet αβγδεζηθικλμνξοπρστυφχψω
+    """
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
+    """What the language is called."""
+    text: tuple[str, ...]
+    """Sources of the text to count n-grams in."""
+    valid: tuple[str, ...]
+    """Sources of other text of the language, to fit numbers on."""
+    out: Path | None = None
+    """The folder to write, if not NAME."""
+    alphabet: str | None = None
+    """The small letters of the language, if not all that are common in the text; others lose their accents."""
+    capitals: str | None = None
+    """The capital of each letter, where Unicode's is not the language's own (Turkish: I is the capital of ı)."""
+    judge: Path | None = None
+    """Folder of a standard model of the language's letters (`lexinvariant train judge`) to judge short readings."""
+    model: str | None = None
+    """The lexinvariant model that names symbols where all is enciphered: a folder, a name on the Hub, or bundled."""
+    min_counts: tuple[int, int, int] = (1, 1, 1)
+    """How often a longest n-gram must occur to be stored: spaced, unspaced, of characters. More make smaller files."""
+    texts: int = 60
+    """Enciphered validation texts to fit on, for each of about ten lengths."""
+    quick: bool = False
+    """Keep English's search efforts and weights, and fit calibrations on a sixth of the texts: minutes, not an hour."""
+    overwrite: bool = False
+    """Replace a language that is already there."""
+
+
+@dataclass(frozen=True)
+class Show:
+    """Tell what a language is made of.
+
+    example: lexinvariant language show english
+    """
+
+    language: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|DIR")] = "english"
+
+
+def main(argv: list[str]) -> int:
+    arguments: Build | Show = tyro.cli(
+        Annotated[Build, tyro.conf.subcommand("build")] | Annotated[Show, tyro.conf.subcommand("show")],
+        args=argv,
+        prog="lexinvariant language",
+        description="Build languages for the solver of ciphers, and look at them.",
+    )
+    if isinstance(arguments, Show):
+        from lexinvariant.decipher.language import load_language
+
+        language = load_language(arguments.language)
+        print(f"{language.name} in {language.folder}\nletters: {language.letters}")
+        print(f"characters: {language.characters.strip()}")
+        print(f"judge: {'yes' if language.judge else 'none'}; model: {language.model or 'none'}")
+        return 0
+    from lexinvariant.decipher.build_language import build_language
+
+    started = time.monotonic()
+    out = arguments.out or Path(arguments.name)
+    build_language(
+        arguments.name,
+        arguments.text,
+        arguments.valid,
+        out,
+        letters=arguments.alphabet,
+        capitals=arguments.capitals,
+        judge=arguments.judge,
+        model=arguments.model,
+        min_counts=arguments.min_counts,
+        n_texts=arguments.texts,
+        quick=arguments.quick,
+        overwrite=arguments.overwrite,
+        log=lambda line: print(line, flush=True),
+    )
+    print(f"Wrote {out} in {time.monotonic() - started:.0f} s: lexinvariant decipher --language {out} ...")
+    return 0

@@ -1,0 +1,395 @@
+"""A language out of text: counts its n-grams and fits the numbers of language.json on validation text.
+
+What is fitted, and how:
+- letters, capitals, folds, characters: what is common in the text, unless they are given;
+- recognition: from the shares of letters and inner capitals and the lengths of words in validation text;
+- stuck_above, not_language_above: quantiles of what validation texts themselves cost the n-grams;
+- n_keys of the letter search, the judge's weight and reach, the model's weight: the best of a few values each, one
+  after the other (`_TUNED`), by the error rate on enciphered validation texts; a quick build keeps those of English;
+- calibrations: the inverse temperature, slope and shift under which what was right and wrong is likeliest.
+All else (lengths of samples and bands, the trace's decay) is as in English, whose language.json is the pattern.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from lexinvariant.decipher import calibration, ngram
+from lexinvariant.decipher.calibration import Calibration
+from lexinvariant.decipher.judge_lm import load_judge
+from lexinvariant.decipher.language import (
+    JUDGE_FOLDER,
+    LANGUAGE_FILE,
+    Evidence,
+    Language,
+    Recognition,
+    Stages,
+    Table,
+    load_language,
+)
+from lexinvariant.decipher.samples import Sample, Setting, draw_samples, plain_text
+from lexinvariant.decipher.solve import KeyPosterior, Solver
+from lexinvariant.errors import UserError
+from lexinvariant.text.sources import read_documents
+
+if TYPE_CHECKING:
+    from lexinvariant.model.weights import Weights
+
+MIN_LETTERS, MIN_VALID_LETTERS = 20_000, 5_000
+MAX_LETTERS, MAX_CHARACTERS = 100, 200
+MIN_LETTER_SHARE, MIN_CHARACTER_SHARE = 1e-4, 1e-5  # rarer ones are not taken to be of the language
+MAX_FOREIGN_SHARE = 0.1  # of the text's letters: the alphabet is then the wrong one
+MAX_TABLE = 2**26  # entries of an n-gram table, which has one for every possible n-gram
+LONG, SHORT = 5, 3  # letters of an n-gram
+QUICK_SHARE = 1 / 6  # of the texts that a full build would fit calibrations on
+TEMPERATURES = (0.4, 0.6, 0.8, 1.0)
+TOLERANCE = 0.001  # of a symbol error rate: the first value that is no worse than the best by more is taken
+
+Log = Callable[[str], None]
+Plan = tuple[tuple[Setting, int], ...]
+"""Which validation texts to encipher: settings and lengths."""
+
+_CALIBRATED: dict[Evidence, Plan] = {
+    "judge_spaced": (("spaced", 24), ("spaced", 32), ("spaced", 64), ("spaced", 100)),
+    "judge_unspaced": (("unspaced", 32), ("unspaced", 64), ("unspaced", 100)),
+    "ngram": (("spaced", 200), ("spaced", 400), ("unspaced", 200)),
+    "characters": (("ascii", 240), ("ascii", 480)),
+}
+
+
+@dataclass(frozen=True)
+class _Tuned:
+    """A number to be chosen among a few values, the cheapest or likeliest first."""
+
+    what: str
+    values: tuple[float, ...]
+    change: Callable[[Language, float], Language]
+    plan: Plan
+    needs: Evidence
+
+
+def _with_more_keys(language: Language, factor: float) -> Language:
+    def scaled(stages: Stages) -> Stages:
+        efforts = (stages.short, stages.long)
+        return Stages(*(replace(effort, n_keys=round(effort.n_keys * factor)) for effort in efforts))
+
+    bands = tuple(
+        replace(band, first=scaled(band.first), retry=band.retry and scaled(band.retry))
+        for band in language.letter_search.bands
+    )
+    return replace(language, letter_search=replace(language.letter_search, bands=bands))
+
+
+_SHORT_TEXTS: Plan = (("spaced", 32), ("spaced", 64), ("unspaced", 64))
+_TUNED = (
+    _Tuned(
+        "n_keys of the letter search, beside English's",
+        (0.5, 1.0, 2.0),
+        _with_more_keys,
+        (*_SHORT_TEXTS, ("spaced", 100), ("spaced", 200)),
+        "ngram",
+    ),
+    _Tuned(
+        "judging.weight",
+        (0.75, 0.5, 0.65, 0.85, 1.0),
+        lambda language, weight: replace(language, judging=replace(language.judging, weight=weight)),
+        _SHORT_TEXTS,
+        "judge_spaced",
+    ),
+    _Tuned(
+        "judging.max_ngram_excess",
+        (9.0, 6.0, 12.0, 15.0),
+        lambda language, nats: replace(language, judging=replace(language.judging, max_ngram_excess=nats)),
+        _SHORT_TEXTS,
+        "judge_spaced",
+    ),
+    _Tuned(
+        "character_search.model_weight",
+        (2.0, 0.5, 1.0, 4.0),
+        lambda language, weight: replace(
+            language, character_search=replace(language.character_search, model_weight=weight)
+        ),
+        (("ascii", 240), ("ascii", 480)),
+        "characters",
+    ),
+)
+
+
+def build_language(
+    name: str,
+    text: Sequence[str],
+    valid: Sequence[str],
+    out: Path,
+    *,
+    letters: str | None = None,
+    capitals: str | None = None,
+    judge: Path | None = None,
+    model: str | None = None,
+    min_counts: tuple[int, int, int] = (1, 1, 1),
+    n_texts: int = 60,
+    quick: bool = False,
+    overwrite: bool = False,
+    log: Log = lambda line: None,
+) -> Language:
+    """Make a language's folder from sources of text; it appears when it is complete.
+
+    `min_counts` are how often a longest n-gram (spaced, unspaced, of characters) must occur to be stored; `n_texts` are
+    fitted on for every length of a plan.
+    """
+    if out.exists() and not (overwrite and (out / LANGUAGE_FILE).is_file()):
+        raise UserError(
+            f"{out} exists: give another --out, or --overwrite if it is a language to be replaced."
+        )
+    if min(n_texts, *min_counts) < 1:
+        raise UserError("Texts to fit on and counts of n-grams are whole numbers from 1 on: give others.")
+    documents = _read(text)
+    held_out = _read(valid)
+    language = _describe(name, documents + held_out, letters, capitals, model)
+    _check_amount("text", documents, MIN_LETTERS, language)
+    _check_amount("validation text", held_out, MIN_VALID_LETTERS, language)
+    log(f"{len(language.letters)} letters: {language.letters}")
+
+    # A model or a judge that will not do is told of before the counting.
+    weights = Solver(language=language).model
+    if judge is not None:
+        load_judge(judge, language.letters)
+    unfinished = out.with_name(out.name + ".part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    if judge is not None:
+        shutil.copytree(judge, unfinished / JUDGE_FOLDER)
+    language = replace(language, folder=unfinished)
+    _count_tables(language, documents, min_counts, log)
+    language = _fit_thresholds(language, held_out)
+    search = language.letter_search
+    log(
+        f"a search is stuck above {search.stuck_above_spaced} nats a symbol ({search.stuck_above_unspaced} without "
+        f"spaces), letters alone make no sense above {search.not_language_above}; {language.recognition}"
+    )
+    fitting = _Fitting(language, weights, held_out, n_texts, log)
+    if quick:
+        log("quick: search efforts and weights are those of English, calibrations are fitted on few texts")
+        fitting.n_texts = max(2, round(n_texts * QUICK_SHARE))
+    else:
+        fitting.tune()
+    fitting.calibrate()
+    fitting.language.save()
+    if out.exists():
+        shutil.rmtree(out)
+    unfinished.rename(out)
+    return load_language(out)
+
+
+def _read(sources: Sequence[str]) -> list[str]:
+    documents = (document.text for source in sources for document in read_documents(source))
+    return [text if text.isascii() else unicodedata.normalize("NFC", text) for text in documents]
+
+
+def _check_amount(what: str, documents: Sequence[str], least: int, language: Language) -> None:
+    n = 0
+    for text in documents:
+        n += len(language.unspaced(text))
+        if n >= least:
+            return
+    raise UserError(f"There are {n:,} letters of {what} and at least {least:,} are needed: give more of it.")
+
+
+def _describe(
+    name: str, documents: Sequence[str], letters: str | None, capitals: str | None, model: str | None
+) -> Language:
+    """English with another alphabet."""
+    count: Counter[str] = Counter()
+    for text in documents:
+        count.update(text)
+    of_letters = Counter({character: n for character, n in count.items() if character.isalpha()})
+    total = max(1, of_letters.total())
+    if letters is None:
+        small: Counter[str] = Counter()
+        for character, n in of_letters.items():
+            small[character.lower()] += n
+        common = [letter for letter, n in small.items() if n >= MIN_LETTER_SHARE * total and len(letter) == 1]
+        letters = "".join(sorted(common))
+    if len(letters) > MAX_LETTERS:
+        raise UserError(
+            f"The text has {len(letters)} different letters and a language may have {MAX_LETTERS}: give --alphabet."
+        )
+    capitals = capitals or "".join(_capital(letter, letters) for letter in letters)
+    language = replace(
+        load_language(), name=name, letters=letters, capitals=capitals, folds={}, characters="", model=model
+    )
+    cased = {form for c in of_letters for form in (c, c.lower(), c.upper()) if len(form) == 1}
+    folded = {c: _fold(c, letters) for c in sorted(cased) if language.letter(c) is None}
+    folds = {character: fold for character, fold in folded.items() if fold is not None}
+    foreign = Counter({c: n for c, n in of_letters.items() if language.letter(c) is None and c not in folds})
+    if foreign.total() > MAX_FOREIGN_SHARE * total:
+        shown = "".join(character for character, _ in foreign.most_common(10))
+        raise UserError(
+            f"{foreign.total() / total:.0%} of the text's letters ({shown}) are not in the alphabet {letters}: give "
+            "--alphabet the letters of this language."
+        )
+    frequent = {c for c, n in count.most_common(MAX_CHARACTERS) if n >= MIN_CHARACTER_SHARE * count.total()}
+    printable = {c for c in {*frequent, *letters, *capitals, " "} if c.isprintable()}
+    return replace(language, folds=folds, characters="".join(sorted(printable)) + "\n")
+
+
+def _capital(letter: str, letters: str) -> str:
+    capital = letter.upper()
+    return capital if len(capital) == 1 and capital.lower() == letter and capital not in letters else letter
+
+
+def _fold(character: str, letters: str) -> str | None:
+    """The letters that a character can be written in: its small form, without accents."""
+    bare = [c for c in unicodedata.normalize("NFKD", character.casefold()) if not unicodedata.combining(c)]
+    forms = (character.lower(), character.casefold(), "".join(bare))
+    return next((form for form in forms if form and set(form) <= set(letters)), None)
+
+
+def _count_tables(
+    language: Language, documents: Sequence[str], min_counts: tuple[int, int, int], log: Log
+) -> None:
+    spaced, unspaced, characters = min_counts
+    recipes: dict[Table, tuple[Callable[[str], str], str, int, int]] = {
+        "spaced": (lambda text: language.letters_only(text) + " ", language.letters + " ", LONG, spaced),
+        "spaced-short": (lambda text: language.letters_only(text) + " ", language.letters + " ", SHORT, 1),
+        "unspaced": (language.unspaced, language.letters, LONG, unspaced),
+        "unspaced-short": (language.unspaced, language.letters, SHORT, 1),
+        "characters": (str, language.characters, SHORT, characters),
+    }
+    for table, (fold, alphabet, longest, min_count) in recipes.items():
+        started = time.monotonic()
+        order = max(n for n in range(1, longest + 1) if len(alphabet) ** n <= MAX_TABLE)
+        counts = ngram.count_ngrams(map(fold, documents), alphabet, order)
+        path = language.folder / f"{table}.xz"
+        ngram.save(path, alphabet, ngram.backoff_levels(counts, len(alphabet), min_count))
+        size, seconds = path.stat().st_size / 1e6, time.monotonic() - started
+        log(f"n-grams, {table}: {order} of {len(alphabet)} symbols, {size:.2f} MB ({seconds:.0f} s)")
+
+
+def _fit_thresholds(language: Language, documents: Sequence[str]) -> Language:
+    """What validation texts of 100 and of 40 symbols cost the n-grams, and what they look like."""
+
+    def quantile(table: Table, setting: Setting, length: int, q: float) -> float:
+        model = language.ngram(table)
+        drawn = draw_samples(_joined(documents, setting, language), setting, language, length, 500, seed=2)
+        return round(float(np.quantile([model.nats(sample.plain) / length for sample in drawn], q)), 2)
+
+    search = replace(
+        language.letter_search,
+        stuck_above_spaced=quantile("spaced", "spaced", 100, 0.98),
+        stuck_above_unspaced=quantile("unspaced", "unspaced", 100, 0.98),
+        not_language_above=quantile(
+            "spaced", "spaced", language.letter_search.not_language_min_symbols, 0.98
+        ),
+    )
+    text = "\n".join(documents)
+    visible = [character for character in text if not character.isspace()]
+    letter_share = sum(language.letter(character) is not None for character in visible) / len(visible)
+    pairs = [(a, b) for a, b in pairwise(text) if a.isalpha() and b.isalpha()]
+    inner_capital_share = sum(a.islower() and b.isupper() for a, b in pairs) / max(1, len(pairs))
+    length_W = [len(word) for word in language.letters_only(text).split()]
+    pattern = language.recognition
+    recognition = Recognition(
+        min_letter_share=round(0.8 * letter_share, 3),
+        max_inner_capital_share=round(max(pattern.max_inner_capital_share, 4 * inner_capital_share), 3),
+        max_mean_word_length=round(2.5 * len(visible) / len(text.split()), 1),
+        max_word_length=round(1.25 * float(np.quantile(length_W, 0.9999))),
+    )
+    return replace(language, letter_search=search, recognition=recognition)
+
+
+def _joined(documents: Sequence[str], setting: Setting, language: Language) -> list[str]:
+    """One text, of which samples of any length can be drawn."""
+    parts = (plain_text(text, setting, language) for text in documents)
+    return [("" if setting == "unspaced" else " ").join(parts)]
+
+
+class _Fitting:
+    """A language whose numbers are fitted, one after another, on enciphered validation texts."""
+
+    def __init__(
+        self, language: Language, model: Weights | None, documents: Sequence[str], n_texts: int, log: Log
+    ) -> None:
+        self.language, self.model, self.n_texts, self.log = language, model, n_texts, log
+        self.joined = {setting: _joined(documents, setting, language) for setting in get_args(Setting)}
+
+    def _samples(self, setting: Setting, length: int, seed: int) -> list[Sample]:
+        return draw_samples(self.joined[setting], setting, self.language, length, self.n_texts, seed)
+
+    def tune(self) -> None:
+        has: dict[Evidence, bool] = {
+            "ngram": True,
+            "judge_spaced": self.language.judge is not None,
+            "characters": self.model is not None,
+        }
+        for tuned in _TUNED:
+            if not has[tuned.needs]:
+                continue
+            started = time.monotonic()
+            tests = [(setting, self._samples(setting, length, seed=3)) for setting, length in tuned.plan]
+            errors = [self._error(tuned.change(self.language, value), tests) for value in tuned.values]
+            value = next(
+                v for v, error in zip(tuned.values, errors, strict=True) if error <= min(errors) + TOLERANCE
+            )
+            self.language = tuned.change(self.language, value)
+            tried = ", ".join(f"{v:g}: {error:.2%}" for v, error in zip(tuned.values, errors, strict=True))
+            self.log(f"{tuned.what}: {value:g} (errors {tried}; {time.monotonic() - started:.0f} s)")
+
+    def _error(self, language: Language, tests: Sequence[tuple[Setting, Sequence[Sample]]]) -> float:
+        """Mean symbol error rate."""
+        solver = Solver(self.model, language=language)
+        wrong = []
+        for setting, samples in tests:
+            readings = solver.read([sample.cipher for sample in samples], **_options(setting), top=0)
+            for sample, reading in zip(samples, readings, strict=True):
+                pairs = zip(sample.plain, reading.plaintext, strict=True)
+                wrong += [a != b for a, b in pairs if a != " " or setting == "ascii"]
+        return float(np.mean(wrong))
+
+    def calibrate(self) -> None:
+        plans = dict(_CALIBRATED)
+        if self.language.judge is None:
+            plans["ngram"] += plans.pop("judge_spaced") + plans.pop("judge_unspaced")
+        for evidence, plan in plans.items():
+            started = time.monotonic()
+            solver = Solver(self.model, language=self.language)
+            found: list[tuple[Sample, KeyPosterior]] = []
+            for setting, length in plan:
+                samples = self._samples(setting, length, seed=1)
+                found += [(s, solver.key_posterior(s.cipher, **_options(setting))) for s in samples]
+            fits = [(*_fit_at(found, beta), beta) for beta in TEMPERATURES]
+            loss, slope, shift, beta = min(fits)
+            fitted = Calibration(beta, round(slope, 3), round(shift, 3))
+            calibrations = replace(self.language.calibrations, **{evidence: fitted})
+            self.language = replace(self.language, calibrations=calibrations)
+            seconds = time.monotonic() - started
+            self.log(
+                f"calibration, {evidence}: {fitted}, {loss:.3f} nats a symbol ({len(found)} texts, {seconds:.0f} s)"
+            )
+
+
+def _fit_at(
+    found: Sequence[tuple[Sample, KeyPosterior]], inverse_temperature: float
+) -> tuple[float, float, float]:
+    """(loss, slope, shift) of the calibration of all symbols' shares at this temperature."""
+    share, right = [], []
+    for sample, posterior in found:
+        truth = dict(zip(sample.cipher, sample.plain, strict=True))
+        letter_S, share_S, _ = posterior.best_key(Calibration(inverse_temperature, 1.0, 0.0))
+        share += share_S.tolist()
+        right += [plain == truth[symbol] for symbol, plain in posterior.spelled(letter_S).items()]
+    slope, shift, loss = calibration.fit(np.array(share), np.array(right, np.float64))
+    return loss, slope, shift
+
+
+def _options(setting: Setting) -> dict[str, Any]:
+    return {"alphabet": "ascii" if setting == "ascii" else "letters", "unspaced": setting == "unspaced"}

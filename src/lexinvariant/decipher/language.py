@@ -1,0 +1,289 @@
+"""A language, as the solver knows it: its letters, its n-grams, its judge and every number that depends on it.
+
+A language is a folder: language.json (the fields of `Language`), five tables of n-grams and, where there is one, the
+model that judges short readings. `lexinvariant language build` writes it; nothing in the code is about English.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from lexinvariant.decipher import ngram
+from lexinvariant.decipher.calibration import Calibration
+from lexinvariant.decipher.ngram import NGram
+from lexinvariant.errors import UserError
+
+if TYPE_CHECKING:
+    from lexinvariant.decipher.judge_lm import JudgeLM
+
+LANGUAGES = Path(__file__).parents[1] / "weights" / "languages"
+ENGLISH = "english"
+LANGUAGE_FILE = "language.json"
+JUDGE_FOLDER = "judge"
+Table = Literal["spaced", "spaced-short", "unspaced", "unspaced-short", "characters"]
+"""n-grams of words, of letters without spaces (long ones, and short ones for the first search), of all characters."""
+Evidence = Literal["ngram", "judge_spaced", "judge_unspaced", "characters"]
+"""What a reading was chosen by: n-grams of letters alone; n-grams and the judge, which knows less where it sees no
+spaces; or n-grams of characters, with the lexinvariant model where there is one."""
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """By what a text's kind is told: whether its letters alone were enciphered, and whether its words can be seen."""
+
+    min_letter_share: float
+    """Where fewer of the visible characters are letters, more than letters was enciphered."""
+    max_inner_capital_share: float
+    """So many capitals may follow a small letter, as a share of all pairs of letters."""
+    max_mean_word_length: float
+    """Visible characters for each space, beyond which spaces do not part words."""
+    max_word_length: int
+    """Letters in a row, beyond which a text was written without spaces."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a population of keys is annealed."""
+
+    n_keys: int
+    n_swaps: int
+    """Swaps of two symbols that each key tries."""
+    start_inverse_temperature: float
+    """0 takes every swap; 1, where every search ends, is the n-gram's own temperature."""
+    swaps_per_symbol: int | None = None
+    """A text of few different symbols gets at most this many swaps for each."""
+    resample_every: int = 32
+    """Swaps between two resamplings of the population."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """One search: with short n-grams, whose landscape is smooth, and from there with long ones."""
+
+    short: Effort
+    long: Effort
+
+
+@dataclass(frozen=True)
+class LengthBand:
+    """How texts of some lengths are searched: a longer text needs fewer keys, since more of it tells them apart."""
+
+    below: int | None
+    """For texts of fewer enciphered symbols than this (and not of a band before); null: for all."""
+    first: Stages
+    retry: Stages | None
+    """Searched once more with this where the first search got stuck."""
+
+
+@dataclass(frozen=True)
+class LetterSearch:
+    """The search for keys where letters were enciphered."""
+
+    bands: tuple[LengthBand, ...]
+    first_key_rank_noise: float
+    """Standard deviation of the ranks of letters by frequency, in the first keys."""
+    stuck_above_spaced: float
+    """Nats a symbol beyond which a search is taken to be stuck: one held-out text in fifty costs more."""
+    stuck_above_unspaced: float
+    not_language_above: float
+    """Nats a symbol beyond which glyphs do not stand for letters alone: other characters are tried as well."""
+    not_language_min_symbols: int
+    """A shorter text costs too little or too much by chance."""
+    searched_symbols: int
+    """Of a longer text only samples of this length in all are searched..."""
+    compared_symbols: int
+    """... and the best keys compared on samples of this length."""
+    compared_keys: int
+
+    def band(self, n: int) -> LengthBand:
+        return next(band for band in self.bands if band.below is None or n < band.below)
+
+
+@dataclass(frozen=True)
+class CharacterSearch:
+    """The search where every character was enciphered."""
+
+    effort: Effort
+    searched_symbols: int
+    model_weight: float
+    """What the lexinvariant model's log-probabilities count beside those of the n-gram."""
+
+
+@dataclass(frozen=True)
+class Judging:
+    """When and how the judge, a standard language model, is asked about short readings."""
+
+    weight: float
+    """The judge's part in the cost of a reading; the n-gram has the rest."""
+    max_symbols: int
+    """Longer texts need no judge: the n-grams leave nothing to ask."""
+    max_ngram_excess: float
+    """Nats that a key may cost the n-gram more than its best: beyond that the judge cannot overrule it."""
+    max_characters: int
+    """Characters that the judge is given for one text, in all readings together..."""
+    min_readings: int
+    """... but always at least so many readings."""
+
+
+@dataclass(frozen=True)
+class Calibrations:
+    """One for each kind of evidence."""
+
+    ngram: Calibration
+    judge_spaced: Calibration
+    judge_unspaced: Calibration
+    characters: Calibration
+
+    def of(self, evidence: Evidence) -> Calibration:
+        calibration: Calibration = getattr(self, evidence)
+        return calibration
+
+
+@dataclass(frozen=True)
+class Language:
+    """Everything about a language; tables and the judge are read from its folder when they are first used."""
+
+    name: str
+    letters: str
+    """The small letters; where only letters were enciphered, they are the cipher's alphabet too."""
+    capitals: str
+    """The capital of each letter, or the letter itself where it has none."""
+    folds: Mapping[str, str]
+    """How other characters are written in letters, such as accented ones; all others part words."""
+    characters: str
+    """What a symbol may stand for where every character was enciphered."""
+    model: str | None
+    """The lexinvariant model that names symbols: "bundled", a folder or a name on the Hub; null: n-grams do without."""
+    recognition: Recognition
+    letter_search: LetterSearch
+    character_search: CharacterSearch
+    judging: Judging
+    calibrations: Calibrations
+    trace_decay: float
+    """In the trace of a key: what an occurrence of a symbol counts beside the one after it."""
+    folder: Path = dataclasses.field(default=Path(), compare=False)
+
+    def __post_init__(self) -> None:
+        if len(self.letters) < 2 or len(set(self.letters)) < len(self.letters) or " " in self.letters:
+            raise UserError(
+                f"The letters {self.letters!r} are no alphabet: give two or more, each once, and no space."
+            )
+        if len(self.capitals) != len(self.letters):
+            raise UserError(
+                f"There are {len(self.letters)} letters and {len(self.capitals)} capitals: give one capital for each "
+                "letter, in the same order."
+            )
+
+    @cached_property
+    def _letter_of(self) -> dict[str, str]:
+        single = {character: plain for character, plain in self.folds.items() if len(plain) == 1}
+        return single | dict(zip(self.capitals + self.letters, self.letters * 2, strict=True))
+
+    @cached_property
+    def _fold_table(self) -> _FoldTable:
+        letter_of = {
+            ord(character): plain for character, plain in (dict(self.folds) | self._letter_of).items()
+        }
+        return _FoldTable(letter_of)
+
+    def letter(self, character: str) -> str | None:
+        """The small letter that a character is, or None."""
+        return self._letter_of.get(character)
+
+    def capital(self, letter: str) -> str:
+        return self.capitals[self.letters.index(letter)]
+
+    def letters_only(self, text: str) -> str:
+        """Small letters, with every run of anything else as one space."""
+        text = text if text.isascii() else unicodedata.normalize("NFC", text)
+        return " ".join(text.translate(self._fold_table).split())
+
+    def unspaced(self, text: str) -> str:
+        """Small letters and nothing else."""
+        return self.letters_only(text).replace(" ", "")
+
+    @cached_property
+    def _tables(self) -> dict[Table, NGram]:
+        return {}
+
+    def ngram(self, table: Table) -> NGram:
+        if table not in self._tables:
+            self._tables[table] = ngram.read(self.folder / f"{table}.xz")
+        return self._tables[table]
+
+    @cached_property
+    def judge(self) -> JudgeLM | None:
+        """The judge of short texts; None where the language has none."""
+        folder = self.folder / JUDGE_FOLDER
+        if not folder.is_dir():
+            return None
+        from lexinvariant.decipher.judge_lm import load_judge
+
+        return load_judge(folder, self.letters)
+
+    def save(self) -> None:
+        """Write language.json to the folder."""
+        values = dataclasses.asdict(self)
+        del values["folder"]
+        text = json.dumps(values, indent=2, ensure_ascii=False)
+        (self.folder / LANGUAGE_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+class _FoldTable(dict[int, str]):
+    """For str.translate: what is not a letter is a space."""
+
+    def __missing__(self, character: int) -> str:
+        return " "
+
+
+def load_language(place: str | Path = ENGLISH) -> Language:
+    """A bundled language by its name, or one in a folder that `lexinvariant language build` wrote."""
+    return _bundled(place) if place in bundled_languages() else _read(Path(place).expanduser())
+
+
+def bundled_languages() -> list[str]:
+    return sorted(path.parent.name for path in LANGUAGES.glob(f"*/{LANGUAGE_FILE}"))
+
+
+@cache
+def _bundled(name: str) -> Language:
+    """Read once, with all that it has read itself."""
+    return _read(LANGUAGES / name)
+
+
+def _read(folder: Path) -> Language:
+    path = folder / LANGUAGE_FILE
+    if not path.is_file():
+        raise UserError(
+            f"There is no language {str(folder)!r} ({', '.join(bundled_languages())} comes with the package): give a "
+            "folder that `lexinvariant language build` wrote."
+        )
+    try:
+        language: Language = _typed(Language, json.loads(path.read_text("utf-8")) | {"folder": folder})
+    except (ValueError, TypeError, KeyError) as error:
+        raise UserError(
+            f"{path} is no language of this version ({error}): build the language again."
+        ) from error
+    return language
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """JSON's values as the (nested) dataclasses, tuples and mappings that a type says."""
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        if unknown := set(value) - set(hints):
+            raise KeyError(f"it has the unknown field {sorted(unknown)[0]}")
+        return kind(**{name: _typed(hints[name], item) for name, item in value.items()})  # type: ignore[operator]
+    if get_origin(kind) in (Union, types.UnionType):
+        return None if value is None else _typed(get_args(kind)[0], value)
+    if get_origin(kind) is tuple:
+        return tuple(_typed(get_args(kind)[0], item) for item in value)
+    return value
