@@ -21,7 +21,7 @@ from lexinvariant.experiments.evaluated_model import held_out, open_model
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.model import params as model_params
 from lexinvariant.model.batches import forward_batches
-from lexinvariant.model.readout import decipher_logits
+from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.weights import save_model
 from lexinvariant.report.draw import draw
 from lexinvariant.results.cipher_key import KeyProbabilities, Precision, ProbeTraining, Setup, WholeKey
@@ -178,7 +178,9 @@ def test_to_a_lexinvariant_model_all_keys_are_the_same(
         cipher_ST = encipher(random_keys(0, np.array([number]), LETTERS, V), text.tok_ST)
         batches = forward_batches(evaluated.model.params, CONFIG, cipher_ST, text.piece_S, batch_size=4)
         [(_, reading)] = list(batches)
-        names.append(np.asarray(decipher_logits(evaluated.model.params, reading.h_BTD)))
+        names.append(
+            np.asarray(decipher_logits(evaluated.model.params, evaluated.model.config, reading.h_BTD))
+        )
     np.testing.assert_array_equal(names[0], names[1])
     assert len(np.unique(names[0].argmax(axis=2))) > 5
     fresh = run(options(place, tmp_path, fresh_keys=True))

@@ -16,8 +16,8 @@ from lexinvariant.experiments.evaluated_model import open_model
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.experiments.uncertainty import Options
 from lexinvariant.model.batches import forward_batches
+from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.params import Params
-from lexinvariant.model.readout import decipher_logits
 from lexinvariant.model.weights import save_model
 from lexinvariant.report.draw import draw as draw_figure
 from lexinvariant.results.paper_texts import PAPER_TEXTS, PYTHON, SYMBOL
@@ -123,7 +123,9 @@ def test_occurrences_are_read_where_they_stand(model: str, tmp_path: Path) -> No
     expected_OV = np.zeros((4, 128))
     for draw in range(2):
         [(_, reading)] = forward_batches(evaluated.model.params, CONFIG, tok_1T, np.zeros(1, int), draw=draw)
-        logits_BTV = np.asarray(decipher_logits(evaluated.model.params, reading.h_BTD))
+        logits_BTV = np.asarray(
+            decipher_logits(evaluated.model.params, evaluated.model.config, reading.h_BTD)
+        )
         expected_OV += softmax(logits_BTV[0, [1, 3, 4, 7]], axis=1) / 2
     np.testing.assert_allclose(row.p_OV, expected_OV, atol=1e-5)
 

@@ -74,9 +74,9 @@ def test_figures_show_what_the_rows_say() -> None:
     [axes] = lines.axes
     assert [text.get_text() for text in axes.get_xticklabels()] == ["64", "100"]
     assert [text.get_text() for text in lines.legends[0].get_texts()] == [
-        "bar",
         "lexinvariant (ours)",
         "subbreaker",
+        "bar",
     ]
     # Zero has no place on a log axis: it is drawn on the lowest line.
     none_wrong = draw(made([errors("lexinvariant", 100, [0.0])]).figures[0], "dark")

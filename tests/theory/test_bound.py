@@ -25,7 +25,7 @@ from lexinvariant.theory import (
 )
 from lexinvariant.theory.bound import KINDS, Kind, azuma_deviation, increment_bound, smoothing_cost
 from lexinvariant.theory.divergence import hellinger_squared, kl, l1, l1_from_hellinger, pinsker
-from lexinvariant.theory.languages import Language, near_uniform
+from lexinvariant.theory.languages import KnownLanguage, near_uniform
 from lexinvariant.theory.worst import fit_exponent, two_level_l1
 
 
@@ -78,7 +78,7 @@ def test_the_supermartingale_is_tight() -> None:
     assert np.sum(p * np.exp((1.1 * hellinger_squared(p, q) - np.log(p / q)) / 2)) > 1
 
 
-def _possible(language: Language, text: tuple[int, ...]) -> bool:
+def _possible(language: KnownLanguage, text: tuple[int, ...]) -> bool:
     rows = language.predictions(np.array(text))
     return bool(np.all(rows[np.arange(len(text)), text] > 0))
 

@@ -18,7 +18,7 @@ from lexinvariant.theory.hedge import (
     martingale_T,
     mixture_regret_bound,
 )
-from lexinvariant.theory.languages import FunctionLanguage, Language, near_uniform
+from lexinvariant.theory.languages import FunctionLanguage, KnownLanguage, near_uniform
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
@@ -109,7 +109,7 @@ def test_textbook_bound_is_tight_when_one_expert_is_always_right() -> None:
         gibbs_regret_bound(2, steps, rho, 1.0)
 
 
-def all_texts(language: Language, length: int) -> list[tuple[float, np.ndarray]]:
+def all_texts(language: KnownLanguage, length: int) -> list[tuple[float, np.ndarray]]:
     """Every text of a length with its probability."""
     out = []
     for text in itertools.product(range(language.d), repeat=length):

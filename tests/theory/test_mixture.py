@@ -19,16 +19,16 @@ from lexinvariant.theory import (
     markov,
     random_markov,
 )
-from lexinvariant.theory.languages import Language, symmetric_markov
+from lexinvariant.theory.languages import KnownLanguage, symmetric_markov
 
 
-def joint(language: Language, text: tuple[int, ...]) -> float:
+def joint(language: KnownLanguage, text: tuple[int, ...]) -> float:
     """p(text), one symbol at a time, in plain Python."""
     rows = language.predictions(np.array(text))
     return math.prod(float(rows[t, symbol]) for t, symbol in enumerate(text))
 
 
-def definition(language: Language, text: tuple[int, ...]) -> float:
+def definition(language: KnownLanguage, text: tuple[int, ...]) -> float:
     """p'(text) = E_pi[p(pi^-1(text))], straight from the paper."""
     d = language.d
     total = 0.0
@@ -48,7 +48,7 @@ def some_hmm(rng: np.random.Generator, states: int = 3, d: int = 4) -> HMM:
 @pytest.mark.parametrize("kind", ["markov", "trigram", "hmm", "function", "smoothed"])
 def test_enumeration_is_the_definition(kind: str) -> None:
     rng = np.random.default_rng(5)
-    language: Language
+    language: KnownLanguage
     if kind == "markov":
         language = random_markov(4, rng)
     elif kind == "trigram":

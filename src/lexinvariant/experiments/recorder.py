@@ -19,10 +19,12 @@ class Recorder:
         self._path, self._provenance = path, provenance
         self._writer: RowWriter | None = None
 
-    def measured_on(self, *, model_hash: str | None = None, data_hash: str | None = None) -> None:
+    def measured_on(
+        self, *, model_hash: str | None = None, data_hash: str | None = None, uses_model: bool = True
+    ) -> None:
         """What the rows to come were measured with: part of their provenance. Without a model nothing is drawn."""
         assert self._writer is None, "rows have been written already"
-        draws = None if model_hash is None else self._provenance.draws
+        draws = self._provenance.draws if uses_model else None
         self._provenance = replace(self._provenance, model_hash=model_hash, data_hash=data_hash, draws=draws)
 
     def write(self, row: RowT) -> RowT:

@@ -86,7 +86,9 @@ def run(options: Options, recorder: Recorder) -> None:
     """Everything, or the two kernels' times."""
     model = None if options.model is None else _open_model(options.model)
     fit, held_out, data_hash = _corpus(options)
-    recorder.measured_on(model_hash=None if model is None else model.hash, data_hash=data_hash)
+    recorder.measured_on(
+        model_hash=None if model is None else model.hash, data_hash=data_hash, uses_model=model is not None
+    )
     if options.bench:
         _bench(recorder, fit, held_out, options)
         return
@@ -127,7 +129,7 @@ def _spaced(length: int) -> list[int]:
     return sorted({round(value) for value in np.geomspace(1, length, 40)})
 
 
-def _family(name: Family, d: int, fit: str, rng: np.random.Generator) -> languages.Language:
+def _family(name: Family, d: int, fit: str, rng: np.random.Generator) -> languages.KnownLanguage:
     if name == "markov":
         return languages.random_markov(d, rng)
     if name == "symmetric":

@@ -10,10 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgba
@@ -93,7 +89,6 @@ def save(figure: Figure, folder: Path) -> Saved:
             if theme == "light":
                 canvas.set_layout_engine("none")  # laid out already
                 canvas.savefig(png, dpi=150)
-        plt.close(canvas)
     return Saved(figure, light.read_bytes(), dark.read_bytes(), png)
 
 
@@ -102,7 +97,7 @@ def draw(figure: Figure, theme: Theme) -> Canvas:
     columns = figure.columns or len(figure.panels)
     rows = -(-len(figure.panels) // columns)
     with _house_style(theme):
-        canvas = plt.figure(figsize=figure.size, layout="constrained")
+        canvas = Canvas(figsize=figure.size, layout="constrained")
         grid = canvas.subplots(
             rows, columns, squeeze=False, sharey=figure.share_y, width_ratios=list(figure.widths) or None
         )
@@ -149,7 +144,7 @@ def _house_style(theme: Theme) -> Iterator[None]:
         "legend.frameon": False,
         "svg.hashsalt": "lexinvariant",  # the same rows give the same file
     }
-    with plt.rc_context(settings):
+    with matplotlib.rc_context(settings):
         yield
 
 

@@ -15,7 +15,7 @@ from lexinvariant.theory.hedge import expert_predictions, run_hedge
 from lexinvariant.theory.languages import (
     HMM,
     FunctionLanguage,
-    Language,
+    KnownLanguage,
     NGramLanguage,
     Smoothed,
     from_texts,
@@ -33,7 +33,7 @@ __all__ = [
     "ExactTrace",
     "FunctionLanguage",
     "Guarantee",
-    "Language",
+    "KnownLanguage",
     "NGramLanguage",
     "ParticleTrace",
     "Smoothed",

@@ -18,10 +18,10 @@ from scipy.special import logsumexp
 
 from lexinvariant.errors import UserError
 from lexinvariant.theory.divergence import kl
-from lexinvariant.theory.languages import Floats, FunctionLanguage, Ints, Language, check_sequence
+from lexinvariant.theory.languages import Floats, FunctionLanguage, Ints, KnownLanguage, check_sequence
 
 
-def expert_predictions(language: Language, cipher_T: ArrayLike) -> Floats:
+def expert_predictions(language: KnownLanguage, cipher_T: ArrayLike) -> Floats:
     """prob_TNV: what each permutation's expert predicts before each symbol, one expert after the other."""
     text_T = check_sequence(cipher_T, language.d)
     experts = []

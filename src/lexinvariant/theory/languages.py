@@ -51,7 +51,7 @@ def check_sequence(symbol_T: ArrayLike, d: int) -> Ints:
     return array.astype(np.int64)
 
 
-class Language(ABC):
+class KnownLanguage(ABC):
     """A distribution over texts of d symbols, read by several readers in step; a state is opaque to the
     caller.
     """
@@ -109,7 +109,7 @@ class Language(ABC):
         return np.array(text, dtype=np.int64)
 
 
-class NGramLanguage(Language):
+class NGramLanguage(KnownLanguage):
     """An n-gram: tables[j] has shape (d,) * (j + 1) and predicts after j symbols; the last one serves ever
     after.
     """
@@ -147,7 +147,7 @@ class NGramLanguage(Language):
         return state[0], state[1][index]
 
 
-class HMM(Language):
+class HMM(KnownLanguage):
     """A hidden Markov model: start_S, transition_SS (from, to) and emission_SV."""
 
     def __init__(self, start_S: ArrayLike, transition_SS: ArrayLike, emission_SV: ArrayLike) -> None:
@@ -178,7 +178,7 @@ class HMM(Language):
         return state[index]
 
 
-class FunctionLanguage(Language):
+class FunctionLanguage(KnownLanguage):
     """Any function from a prefix (tuple of symbol numbers) to d probabilities; asked once for each prefix.
 
     For a prefix that cannot occur the function may return anything normalised.
@@ -214,10 +214,10 @@ class FunctionLanguage(Language):
         return state[index]
 
 
-class Smoothed(Language):
+class Smoothed(KnownLanguage):
     """The paper's p-tilde: (1 - sigma) p + sigma / d at every step."""
 
-    def __init__(self, language: Language, sigma: float) -> None:
+    def __init__(self, language: KnownLanguage, sigma: float) -> None:
         if not 0 <= sigma < 1:
             raise UserError(f"The smoothing sigma must lie in [0, 1), not {sigma}.")
         self.language, self.sigma, self.d = language, sigma, language.d

@@ -17,7 +17,7 @@ from scipy.special import gammaln
 
 from lexinvariant.errors import UserError
 from lexinvariant.theory.divergence import hellinger_squared, kl, l1
-from lexinvariant.theory.languages import Floats, Ints, Language, check_sequence
+from lexinvariant.theory.languages import Floats, Ints, KnownLanguage, check_sequence
 
 ENUMERATION_LIMIT = 8
 
@@ -111,7 +111,7 @@ class ExactTrace(BayesTrace):
     """Entropy of the posterior over keys after y_1..t, in nats."""
 
 
-def exact(language: Language, cipher_T: ArrayLike, true_key: ArrayLike | None = None) -> ExactTrace:
+def exact(language: KnownLanguage, cipher_T: ArrayLike, true_key: ArrayLike | None = None) -> ExactTrace:
     """Read one text with p' under all d! keys; the known_* columns use true_key (default: the identity)."""
     d = language.d
     if d > ENUMERATION_LIMIT:
@@ -153,7 +153,7 @@ def key_marginals(key_VN: Ints, weight_N: Floats) -> Floats:
     return np.stack([np.bincount(plain_N, weight_N, minlength=d).astype(np.float64) for plain_N in key_VN])
 
 
-def known_predictions(language: Language, cipher_T: Ints, key_V: Ints) -> tuple[Floats, Floats]:
+def known_predictions(language: KnownLanguage, cipher_T: Ints, key_V: Ints) -> tuple[Floats, Floats]:
     """prob_TV by cipher symbol and log-probabilities of the language that knows the key."""
     plain_TV = language.predictions(key_V[cipher_T])
     known_TV = plain_TV[:, key_V]

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lexinvariant.theory.languages import Floats, Ints, Language, NGramLanguage
+from lexinvariant.theory.languages import Floats, Ints, KnownLanguage, NGramLanguage
 
 MOVES_WANTED = 4
 """Accepted swaps a key, on average, after which a renewal has done its work."""
@@ -163,7 +163,7 @@ class Target(Protocol):
     def gain(self, key_VN: Ints, a: int, b: int) -> Floats: ...
 
 
-def target_for(language: Language, text_T: Ints, last: float = 1.0) -> Target:
+def target_for(language: KnownLanguage, text_T: Ints, last: float = 1.0) -> Target:
     return (
         NGramTarget(language, text_T, last)
         if isinstance(language, NGramLanguage)
@@ -211,7 +211,9 @@ def move(
             break
 
 
-def anneal(language: Language, text_T: Ints, seen_V: NDArray[np.bool_], settings: Settings) -> Population:
+def anneal(
+    language: KnownLanguage, text_T: Ints, seen_V: NDArray[np.bool_], settings: Settings
+) -> Population:
     """A fresh population for a text, from random keys by rising powers of the likelihood (a tempered SMC
     sampler).
     """
@@ -250,7 +252,7 @@ def pool(first: Population, second: Population, settings: Settings) -> Populatio
 class ReplayTarget:
     """For any language: read the whole text."""
 
-    def __init__(self, language: Language, text_T: Ints, last: float) -> None:
+    def __init__(self, language: KnownLanguage, text_T: Ints, last: float) -> None:
         self.language, self.text_T, self.last = language, text_T, last
 
     def total(self, key_VN: Ints) -> Floats:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lexinvariant.errors import UserError
-from lexinvariant.theory.languages import Floats, Ints, Language, NGramLanguage, check_sequence
+from lexinvariant.theory.languages import Floats, Ints, KnownLanguage, NGramLanguage, check_sequence
 from lexinvariant.theory.mixture import (
     BayesTrace,
     check_key,
@@ -79,7 +79,7 @@ class ParticleTrace(BayesTrace):
 
 
 def particles(
-    language: Language,
+    language: KnownLanguage,
     cipher_T: ArrayLike,
     n: int = 4096,
     islands: int = 4,
@@ -134,7 +134,7 @@ class _IslandRun:
     population: Population
 
 
-def _run_island(language: Language, text_T: Ints, settings: Settings) -> _IslandRun:
+def _run_island(language: KnownLanguage, text_T: Ints, settings: Settings) -> _IslandRun:
     d, steps = language.d, len(text_T)
     population = Population(key_VN=np.arange(d)[:, None], logw_N=np.zeros(1))
     state = language.start(1)
@@ -172,7 +172,7 @@ def _run_island(language: Language, text_T: Ints, settings: Settings) -> _Island
 
 def _absorb(
     population: Population,
-    language: Language,
+    language: KnownLanguage,
     state: Any,
     text_T: Ints,
     seen_V: NDArray[np.bool_],
@@ -203,7 +203,7 @@ def _absorb(
         state = _reread(population, language, text_T[:-1])
 
 
-def _reread(population: Population, language: Language, text_T: Ints) -> Any:
+def _reread(population: Population, language: KnownLanguage, text_T: Ints) -> Any:
     """The readers' state after the text, under the keys as they are now."""
     memory = min(len(text_T), language.order - 1) if isinstance(language, NGramLanguage) else len(text_T)
     return language.replay(population.key_VN[text_T[len(text_T) - memory :]].T)[1]
