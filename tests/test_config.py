@@ -80,6 +80,8 @@ def test_settings_that_do_not_go_together_are_errors(fields: dict[str, Any], sen
         ({"steps": 0}, "steps is 0"),
         ({"accumulate": 0}, "in 0 equal parts"),
         ({"batch_size": 10, "accumulate": 4}, "A batch of 10 cannot be accumulated in 4 equal parts"),
+        ({"decipher_every": 0}, "one position in 0: choose --decipher-every"),
+        ({"decipher_every": 3}, "A context of 512 has no equal shares of one position in 3"),
     ],
 )
 def test_a_run_that_cannot_be_is_an_error(fields: dict[str, Any], sentence: str) -> None:

@@ -65,7 +65,14 @@ def test_the_papers_model_is_set_up_as_the_paper_has_it() -> None:
 
 @pytest.mark.parametrize(
     ("name", "millions"),
-    [("tiny", 0.1), ("char-tiny", 0.6), ("char-small", 24), ("judge", 7), ("paper-char", 151)],
+    [
+        ("tiny", 0.1),
+        ("char-tiny", 0.6),
+        ("char-small", 24),
+        ("tokens-small", 22),
+        ("judge", 7),
+        ("paper-char", 151),
+    ],
 )
 def test_a_preset_has_about_the_parameters_that_its_note_tells(name: str, millions: float) -> None:
     assert f"{millions}M parameters" in PRESETS[name].note

@@ -184,6 +184,8 @@ class ModelConfig:
     decipher_head: bool = False
     """A two-layer head that names the true identity of the symbol just read, trained along with the model."""
     decipher_hidden: int = 512
+    decipher_next: bool = False
+    """With the deciphering head: also name the true identity of the symbol to come, before it is read."""
     hindsight_layers: int = 0
     """With the deciphering head: layers that look at all of the text, so that the head also names every symbol in the
     light of what came after it; prediction does not use them."""
@@ -311,6 +313,9 @@ class TrainConfig:
     """Gradient accumulation: the batch is processed in this many parts."""
     decipher_weight: float = 0.3
     """Weight of the deciphering head's cross-entropy, where the model has the head."""
+    decipher_every: int = 1
+    """Train the deciphering head on one position in this many, others at every step: over a large vocabulary the head
+    costs as much as the model."""
     seed: int = 0
     dtype: Literal["bfloat16", "float32"] = "bfloat16"
     """Type of the arithmetic; parameters and their updates are float32."""
@@ -324,6 +329,11 @@ class TrainConfig:
             raise UserError(
                 f"A batch of {self.batch_size} cannot be accumulated in {self.accumulate} equal parts: "
                 "choose --accumulate so that it divides --batch-size."
+            )
+        if self.decipher_every < 1 or self.model.context % self.decipher_every:
+            raise UserError(
+                f"A context of {self.model.context} has no equal shares of one position in {self.decipher_every}: "
+                "choose --decipher-every so that it divides --model.context."
             )
 
     @property

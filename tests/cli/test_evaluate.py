@@ -55,6 +55,8 @@ def test_json_is_one_object_with_all_numbers(
     assert (printed["model"], printed["split"], printed["lexicon"]) == (model, "valid", "permuted")
     assert printed["tail_perplexity"] == pytest.approx(math.exp(printed["tail_loss"]))
     assert len(printed["loss_by_position"]) == 24
+    seen, new, share = (printed[f"tail_{name}"] for name in ("seen_loss", "new_loss", "new_share"))
+    assert (1 - share) * seen + share * new == pytest.approx(printed["tail_loss"], rel=1e-5)
 
 
 def test_the_bundled_model_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:

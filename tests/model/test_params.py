@@ -20,6 +20,7 @@ FULL = replace(
     qk_scale_init=5.0,
     decipher_head=True,
     decipher_hidden=6,
+    decipher_next=True,
 )
 SIZES = {"V": 9, "D": 16, "N": 2, "E": 16, "F": 24, "W": 32, "P": 6}
 
@@ -46,6 +47,7 @@ def test_names_are_dotted_and_distinct(full_params: model_params.Params) -> None
     assert {"embedding.table_VD", "embedding.scale", "layers.up_DF", "start_D", "decipher.down_PV"} <= set(
         names
     )
+    assert {"decipher.next_DP", "decipher.next_bias_P"} <= set(names)
 
 
 def test_the_table_of_parameters_tells_their_number_and_shapes(full_params: model_params.Params) -> None:
@@ -61,6 +63,7 @@ def test_what_a_model_does_without_is_absent() -> None:
     assert plain.decipher is None
     assert plain.layers.smear_N is None
     assert plain.layers.qk_scale_N is None
+    assert model_params.specs(replace(FULL, decipher_next=False)).decipher.next_DP is None
 
 
 def test_a_channel_affine_has_one_number_a_channel() -> None:

@@ -32,6 +32,7 @@ CONFIG = ModelConfig(
     smeared_keys=True,
     decipher_head=True,
     decipher_hidden=32,
+    decipher_next=True,
     hindsight_layers=1,
 )
 PARAMS = random_params(CONFIG)
@@ -104,7 +105,7 @@ def test_fewer_bits_round_matrices_within_bounds_and_leave_vectors_alone(
     loaded = load_weights(tmp_path).params
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(loaded))
     (matrices, others), (loaded_matrices, loaded_others) = map(matrices_and_others, (PARAMS, loaded))
-    assert len(matrices) == 18
+    assert len(matrices) == 19
     for name, value in others.items():
         np.testing.assert_array_equal(loaded_others[name], value, err_msg=name)
     for name, value in matrices.items():

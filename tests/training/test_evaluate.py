@@ -88,7 +88,26 @@ def test_losses_by_position_average_to_the_loss_and_its_end(in_threes: Evaluatio
 
 
 def test_a_model_without_a_deciphering_head_reports_none(in_threes: Evaluation) -> None:
-    assert set(in_threes.metrics) == {"loss", "tail_loss"}
+    assert set(in_threes.metrics) == {
+        end + name for name in ("loss", "seen_loss", "new_loss", "new_share") for end in ("", "tail_")
+    }
+
+
+@pytest.mark.parametrize("end", ["", "tail_"])
+def test_losses_on_seen_and_on_new_symbols_make_up_the_loss(in_threes: Evaluation, end: str) -> None:
+    loss, seen, new, share = (
+        in_threes.metrics[end + name] for name in ("loss", "seen_loss", "new_loss", "new_share")
+    )
+    assert 0 < share < 1
+    assert (1 - share) * seen + share * new == pytest.approx(loss, rel=1e-5)
+
+
+def test_a_new_symbol_costs_at_least_its_share_of_the_unseen() -> None:
+    metrics = assess(Listed([[0, 1, 2, 3] * 3]), sequences=1, batch_size=1).metrics
+    assert metrics["new_share"] == pytest.approx(4 / T)
+    assert metrics["tail_new_share"] == metrics["tail_new_loss"] == 0.0
+    assert metrics["tail_seen_loss"] == metrics["tail_loss"]
+    assert metrics["new_loss"] >= np.mean(np.log(V - np.arange(4))) - 1e-6
 
 
 def test_a_uniform_model_has_the_loss_of_a_uniform_guess_at_every_position() -> None:

@@ -96,6 +96,7 @@ class TestWholeRun:
         assert [row["step"] for row in rows if row["kind"] == "train"] == [1, 2, 3, 4, 5, 6]
         assert [row["step"] for row in rows if row["kind"] == "valid"] == [3, 6]
         assert len(rows[-1]["loss_by_position"]) == 16
+        assert {"tail_seen_loss", "tail_new_loss", "tail_new_share"} <= rows[-1].keys()
 
     def test_notes_in_the_model_tell_where_it_comes_from(self, whole: Path) -> None:
         notes = json.loads((whole / "model" / "config.json").read_text())["notes"]

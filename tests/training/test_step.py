@@ -11,11 +11,13 @@ import pytest
 
 from lexinvariant.config import LexiconConfig, TrainConfig
 from lexinvariant.model import params as model_params
+from lexinvariant.model.decipher_head import decipher_next_logits
 from lexinvariant.model.params import Params
+from lexinvariant.model.readout import predictors
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.training.batch_metrics import BatchSums, batch_means, sum_over_tokens, tail_length
-from lexinvariant.training.step import DeviceBatch, loss_gradient, microbatch_loss
+from lexinvariant.training.step import DeviceBatch, batch_sums, loss_gradient, microbatch_loss
 from tests.tiny_models import TINY, random_params
 
 B, T, V = 8, 12, 9
@@ -171,7 +173,8 @@ def test_share_of_deciphered_symbols_is_counted_over_unmasked_ones() -> None:
     correct_BT = jnp.arange(10) % 2 == jnp.array([[0], [0]])
     deciphering = sum_over_tokens(jnp.full((2, 10), 2.0), mask_BT, correct_BT)
     hindsight = sum_over_tokens(jnp.full((2, 10), 3.0), mask_BT & (jnp.arange(10) < 9), correct_BT)
-    sums = BatchSums(sum_over_tokens(jnp.ones((2, 10)), mask_BT), deciphering, hindsight)
+    next_deciphering = sum_over_tokens(jnp.full((2, 10), 4.0), mask_BT, ~correct_BT)
+    sums = BatchSums(sum_over_tokens(jnp.ones((2, 10)), mask_BT), deciphering, hindsight, next_deciphering)
     found = {name: float(value) for name, value in batch_means(sums).items()}
     assert found == pytest.approx(
         {
@@ -185,8 +188,72 @@ def test_share_of_deciphered_symbols_is_counted_over_unmasked_ones() -> None:
             "tail_hindsight_loss": 3.0,
             "hindsight_deciphered": 7 / 13,
             "tail_hindsight_deciphered": 1.0,
+            "decipher_next_loss": 4.0,
+            "tail_decipher_next_loss": 4.0,
+            "next_deciphered": 7 / 14,
+            "tail_next_deciphered": 1 / 2,
         }
     )
+
+
+def test_the_head_at_one_position_in_three_sums_up_to_the_head_at_all(
+    params: Params, batch: DeviceBatch
+) -> None:
+    @partial(jax.jit, static_argnames="every")
+    def sums(every: int, first: int) -> BatchSums:
+        output = forward(params, MODEL, batch.tok_BT, jax.random.split(jax.random.key(0), B))
+        tok_BT, mask_BT, _ = batch
+        return batch_sums(params, MODEL, output, tok_BT, mask_BT, mask_BT, every, first)
+
+    parts, whole = [sums(3, first) for first in range(3)], sums(1, 0)
+    for head in ("deciphering", "hindsight"):
+        added = jax.tree.map(lambda *x: sum(x), *(getattr(part, head) for part in parts))
+        np.testing.assert_allclose(added, getattr(whole, head), rtol=1e-5)
+        assert len({float(getattr(part, head).loss) for part in parts}) == 3
+    assert {float(part.prediction.loss) for part in parts} == {float(whole.prediction.loss)}
+
+
+def test_positions_at_which_the_head_is_asked_stand_for_the_others(
+    params: Params, batch: DeviceBatch
+) -> None:
+    config = replace(CONFIG, decipher_every=3)
+    loss, sums = loss_of(params, config, batch, jnp.int32(4))
+    without, _ = loss_of(params, replace(config, decipher_weight=0.0), batch, jnp.int32(4))
+    assert sums.deciphering is not None and sums.hindsight is not None
+    mask_BT = np.asarray(batch.mask_BT)
+    assert int(sums.deciphering.tokens) == mask_BT[:, 1::3].sum() != mask_BT[:, ::3].sum()  # 4 % 3 is 1
+    taught = float(sums.deciphering.loss + sums.hindsight.loss)
+    assert float(loss - without) == pytest.approx(3 * 0.3 * taught / mask_BT.sum(), rel=1e-4)
+
+
+def test_the_next_symbol_is_named_before_it_is_read() -> None:
+    model = replace(MODEL, decipher_next=True, hindsight_layers=0)
+    params = random_params(model, scale=0.3)
+    tok_BT = jnp.asarray(np.random.default_rng(2).integers(V, size=(2, T), dtype=np.int32))
+    row_B, mask_BT = jnp.arange(2), jnp.ones((2, T), bool)
+
+    @jax.jit
+    def named(tok_BT: jax.Array) -> tuple[jax.Array, BatchSums]:
+        output = forward(params, model, tok_BT, keys_for_rows(jax.random.key(0), row_B))
+        logits_BTV = decipher_next_logits(params, predictors(params, output.h_BTD))
+        return jax.nn.log_softmax(logits_BTV), batch_sums(params, model, output, tok_BT, mask_BT, mask_BT)
+
+    logp_BTV, sums = named(tok_BT)
+    changed_BTV, _ = named(tok_BT.at[:, 7].set((tok_BT[:, 7] + 1) % V))
+    np.testing.assert_allclose(changed_BTV[:, :8], logp_BTV[:, :8], atol=1e-5)
+    assert np.abs(changed_BTV[:, 8:] - logp_BTV[:, 8:]).max() > 1e-3
+
+    assert sums.deciphering is not None and sums.next_deciphering is not None
+    chosen_BT1 = np.take_along_axis(np.asarray(logp_BTV), np.asarray(tok_BT)[:, :, None], axis=2)
+    assert float(sums.next_deciphering.loss) == pytest.approx(-chosen_BT1.sum(), rel=1e-5)
+
+    config = replace(CONFIG, model=model)
+    batch = DeviceBatch(tok_BT, mask_BT, row_B)
+    loss, sums = loss_of(params, config, batch, jnp.int32(3))
+    without, _ = loss_of(params, replace(config, decipher_weight=0.0), batch, jnp.int32(3))
+    assert sums.deciphering is not None and sums.next_deciphering is not None
+    taught = float(sums.deciphering.loss + sums.next_deciphering.loss)
+    assert float(loss - without) == pytest.approx(0.3 * taught / (2 * T), rel=1e-4)
 
 
 def test_end_of_the_context_is_100_positions_or_a_fifth() -> None:

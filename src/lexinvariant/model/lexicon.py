@@ -35,10 +35,8 @@ class Lexicon(NamedTuple):
 
 def first_occurrence(tok_BT: jax.Array) -> jax.Array:
     """Number the symbols of each sequence 0, 1, 2, ... in the order in which they first occur."""
-    first_BT = first_position(tok_BT)
-    is_new_BT = first_BT == jnp.arange(tok_BT.shape[1])
-    rank_of_new_BT = jnp.cumsum(is_new_BT, axis=1, dtype=jnp.int32) - 1
-    return jnp.take_along_axis(rank_of_new_BT, first_BT, axis=1)
+    rank_of_new_BT = jnp.cumsum(is_new(tok_BT), axis=1, dtype=jnp.int32) - 1
+    return jnp.take_along_axis(rank_of_new_BT, first_position(tok_BT), axis=1)
 
 
 def first_position(tok_BT: jax.Array) -> jax.Array:
@@ -46,10 +44,14 @@ def first_position(tok_BT: jax.Array) -> jax.Array:
     return jnp.argmax(tok_BT[:, :, None] == tok_BT[:, None, :], axis=2).astype(jnp.int32)
 
 
+def is_new(tok_BT: jax.Array) -> jax.Array:
+    """Whether each position's symbol occurs there for the first time."""
+    return first_position(tok_BT) == jnp.arange(tok_BT.shape[1])
+
+
 def distinct(tok_BT: jax.Array, n: int) -> jax.Array:
     """tok_BR: the first n distinct symbols of each sequence as they come; of no meaning where there are fewer."""
-    is_new_BT = first_position(tok_BT) == jnp.arange(tok_BT.shape[1])
-    place_BT = jnp.argsort(~is_new_BT, axis=1)  # stable: first occurrences in their order, then the rest
+    place_BT = jnp.argsort(~is_new(tok_BT), axis=1)  # stable: first occurrences in their order, then the rest
     return jnp.take_along_axis(tok_BT, place_BT[:, :n], axis=1)
 
 

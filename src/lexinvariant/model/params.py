@@ -51,10 +51,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class DecipherHead:
-    """Linear, GELU, linear: from a hidden state to the true identity of the symbol just read."""
+    """Linear, GELU, linear: from a hidden state to the true identity of the symbol just read, or of the next one."""
 
     up_DP: Any
     up_bias_P: Any
+    next_DP: Any  # in place of `up`, for the symbol to come
+    next_bias_P: Any
     down_PV: Any
     down_bias_V: Any
 
@@ -162,9 +164,11 @@ def specs(config: ModelConfig) -> Params:
     }
     both_ways = layer | {"future_WN": _fan_in(c.position_buckets)}
     affine = "D" if c.lexicon.affine == "channel" else ""
-    head = {
+    head: dict[str, Init | None] = {
         "up_DP": _fan_in(c.width),
         "up_bias_P": zeros,
+        "next_DP": _fan_in(c.width) if c.decipher_next else None,
+        "next_bias_P": zeros if c.decipher_next else None,
         "down_PV": _fan_in(c.decipher_hidden),
         "down_bias_V": zeros,
     }

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.model.attention import MASKED
-from lexinvariant.model.lexicon import Lexicon, distinct, first_occurrence, first_position, rows_at
+from lexinvariant.model.lexicon import Lexicon, distinct, first_occurrence, is_new, rows_at
 from lexinvariant.model.params import Params
 from lexinvariant.model.recall import recall_logits
 
@@ -54,7 +54,7 @@ def _seen_log_likelihood(
     predictor_BTD = predictors(params, h_BTD)
     n_distinct = min(config.vocab_size, h_BTD.shape[1])
     rank_BT = first_occurrence(lexicon.target_BT)
-    is_new_BT = first_position(lexicon.target_BT) == jnp.arange(h_BTD.shape[1])
+    is_new_BT = is_new(lexicon.target_BT)
     new_BT = is_new_BT.astype(jnp.int32)
     n_seen_BT = jnp.cumsum(new_BT, axis=1) - new_BT  # before the target, which is being predicted
     row_BR = distinct(lexicon.target_BT, n_distinct)

@@ -25,6 +25,16 @@ class HeldOutMetrics:
     tail_hindsight_loss: float | None = None
     hindsight_deciphered: float | None = None
     tail_hindsight_deciphered: float | None = None
+    decipher_next_loss: float | None = None
+    tail_decipher_next_loss: float | None = None
+    next_deciphered: float | None = None
+    tail_next_deciphered: float | None = None
+    seen_loss: float | None = None
+    tail_seen_loss: float | None = None
+    new_loss: float | None = None
+    tail_new_loss: float | None = None
+    new_share: float | None = None
+    tail_new_share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,18 +23,25 @@ class TokenSums(NamedTuple):
 
 
 class BatchSums(NamedTuple):
-    """Of predicting the next symbol, and of the deciphering head by causal states and in hindsight; None for what the
-    model does not have.
+    """Of predicting the next symbol, and of the deciphering head: by causal states, in hindsight and for the symbol to
+    come. None for what the model does not have or what was not asked.
     """
 
     prediction: TokenSums
     deciphering: TokenSums | None = None
     hindsight: TokenSums | None = None
+    next_deciphering: TokenSums | None = None
+    seen: TokenSums | None = None  # prediction of symbols that have occurred before in their sequence
+    new: TokenSums | None = None  # and of those that have not
 
 
-def sum_over_tokens(loss_BT: jax.Array, mask_BT: jax.Array, correct_BT: jax.Array | None = None) -> TokenSums:
+def sum_over_tokens(
+    loss_BT: jax.Array, mask_BT: jax.Array, correct_BT: jax.Array | None = None, every: int = 1
+) -> TokenSums:
+    """The sums of a whole context, or of one position in `every` of it."""
     length = mask_BT.shape[1]
-    tail_BT = mask_BT & (jnp.arange(length) >= length - tail_length(length))
+    n_tail = -(-tail_length(length * every) // every)
+    tail_BT = mask_BT & (jnp.arange(length) >= length - n_tail)
     return TokenSums(
         loss=jnp.sum(loss_BT, where=mask_BT),
         tokens=jnp.sum(mask_BT),
@@ -47,11 +54,18 @@ def sum_over_tokens(loss_BT: jax.Array, mask_BT: jax.Array, correct_BT: jax.Arra
 
 def batch_means(sums: BatchSums) -> dict[str, Any]:
     """Losses in nats a token and shares of symbols deciphered, in all and at the end of the context."""
-    return (
+    means = (
         token_means(sums.prediction, "loss", "")
         | token_means(sums.deciphering, "decipher_loss", "deciphered")
         | token_means(sums.hindsight, "hindsight_loss", "hindsight_deciphered")
+        | token_means(sums.next_deciphering, "decipher_next_loss", "next_deciphered")
+        | token_means(sums.seen, "seen_loss", "")
+        | token_means(sums.new, "new_loss", "")
     )
+    if sums.new is not None:
+        means["new_share"] = sums.new.tokens / jnp.maximum(sums.prediction.tokens, 1)
+        means["tail_new_share"] = sums.new.tail_tokens / jnp.maximum(sums.prediction.tail_tokens, 1)
+    return means
 
 
 def token_means(sums: TokenSums | None, loss: str, accuracy: str) -> dict[str, Any]:

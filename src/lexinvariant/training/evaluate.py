@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from lexinvariant.config import ModelConfig
+from lexinvariant.model.lexicon import is_new
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import evaluation_keys
 from lexinvariant.text import Split
-from lexinvariant.training.batch_metrics import BatchSums, batch_means
+from lexinvariant.training.batch_metrics import BatchSums, batch_means, sum_over_tokens
 from lexinvariant.training.step import batch_sums
 
 
@@ -35,7 +36,12 @@ def _evaluate_batch(
 ) -> tuple[BatchSums, jax.Array, jax.Array]:
     output = forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
     loss_T = -jnp.sum(output.logp_BT, axis=0, where=mask_BT)
-    sums = batch_sums(params, config, output, tok_BT, mask_BT, mask_BT)
+    # A new symbol costs a lexinvariant model at least log(number of unseen ones): a loss that says nothing of skill.
+    is_new_BT = is_new(tok_BT)
+    sums = batch_sums(params, config, output, tok_BT, mask_BT, mask_BT)._replace(
+        seen=sum_over_tokens(-output.logp_BT, mask_BT & ~is_new_BT),
+        new=sum_over_tokens(-output.logp_BT, mask_BT & is_new_BT),
+    )
     return sums, loss_T, jnp.sum(mask_BT, axis=0)
 
 

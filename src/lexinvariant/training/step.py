@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import optax
 
 from lexinvariant.config import ModelConfig, TrainConfig
-from lexinvariant.model.decipher_head import decipher_logits
+from lexinvariant.model.decipher_head import decipher_logits, decipher_next_logits, hindsight_states
 from lexinvariant.model.params import Params
+from lexinvariant.model.readout import predictors
 from lexinvariant.model.transformer import ForwardOutput, forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.training.batch_metrics import BatchSums, TokenSums, batch_means, sum_over_tokens
@@ -37,10 +38,15 @@ class DeviceBatch(NamedTuple):
     row_B: jax.Array  # number of each row in the global batch: the address of its randomness
 
 
-def decipher_sums(logits_BTV: jax.Array, tok_BT: jax.Array, mask_BT: jax.Array) -> TokenSums:
+def decipher_sums(logits_BTV: jax.Array, tok_BT: jax.Array, mask_BT: jax.Array, every: int = 1) -> TokenSums:
     """Cross-entropy and accuracy of the deciphering head against what the symbols are."""
     loss_BT = optax.softmax_cross_entropy_with_integer_labels(logits_BTV, tok_BT)
-    return sum_over_tokens(loss_BT, mask_BT, jnp.argmax(logits_BTV, axis=2) == tok_BT)
+    return sum_over_tokens(loss_BT, mask_BT, jnp.argmax(logits_BTV, axis=2) == tok_BT, every)
+
+
+def every_nth(x_BT: jax.Array, n: int, first: jax.Array | int) -> jax.Array:
+    """Every n-th position from `first` on; a slice that a traced `first` allows."""
+    return x_BT if n == 1 else x_BT.reshape(len(x_BT), -1, n, *x_BT.shape[2:])[:, :, first]
 
 
 def batch_sums(
@@ -50,17 +56,30 @@ def batch_sums(
     tok_BT: jax.Array,
     mask_BT: jax.Array,
     read_BT: jax.Array,
+    every: int = 1,
+    first: jax.Array | int = 0,
 ) -> BatchSums:
-    """All that is measured of a batch; in hindsight of the positions of `read_BT`, and of their symbols alone."""
-    prediction = sum_over_tokens(-output.logp_BT, mask_BT)
+    """All that is measured of a batch; in hindsight of the positions of `read_BT`, and of their symbols alone. The
+    deciphering head is asked at one position in `every`, from `first` on.
+    """
+    sums = BatchSums(sum_over_tokens(-output.logp_BT, mask_BT))
     if not config.decipher_head:
-        return BatchSums(prediction)
-    causal_BTV = decipher_logits(params, config, output.h_BTD)
-    deciphering = decipher_sums(causal_BTV, tok_BT, mask_BT)
-    if not config.has_hindsight:
-        return BatchSums(prediction, deciphering)
-    hindsight_BTV = decipher_logits(params, config, output.h_BTD, read_BT)
-    return BatchSums(prediction, deciphering, decipher_sums(hindsight_BTV, tok_BT, read_BT))
+        return sums
+
+    def some(x_BT: jax.Array) -> jax.Array:
+        return every_nth(x_BT, every, first)
+
+    tok_BS, mask_BS = some(tok_BT), some(mask_BT)
+    logits_BSV = decipher_logits(params, config, some(output.h_BTD))
+    sums = sums._replace(deciphering=decipher_sums(logits_BSV, tok_BS, mask_BS, every))
+    if config.has_hindsight:
+        later_BTD = hindsight_states(params, config, output.h_BTD, read_BT)
+        logits_BSV = decipher_logits(params, config, some(later_BTD))
+        sums = sums._replace(hindsight=decipher_sums(logits_BSV, tok_BS, some(read_BT), every))
+    if config.decipher_next:
+        logits_BSV = decipher_next_logits(params, some(predictors(params, output.h_BTD)))
+        sums = sums._replace(next_deciphering=decipher_sums(logits_BSV, tok_BS, mask_BS, every))
+    return sums
 
 
 def random_prefix(key_B: jax.Array, length: int) -> jax.Array:
@@ -93,9 +112,12 @@ def microbatch_loss(
         dtype=jnp.dtype(config.dtype),
     )
     read_BT = batch.mask_BT & random_prefix(keys(Stream.HINDSIGHT), batch.tok_BT.shape[1])
-    sums = batch_sums(params, model, output, batch.tok_BT, batch.mask_BT, read_BT)
-    decipher = [part.loss for part in (sums.deciphering, sums.hindsight) if part is not None]
-    return (sums.prediction.loss + config.decipher_weight * sum(decipher, jnp.zeros(()))) / n_tokens, sums
+    every = config.decipher_every
+    sums = batch_sums(params, model, output, batch.tok_BT, batch.mask_BT, read_BT, every, step % every)
+    heads = (sums.deciphering, sums.hindsight, sums.next_deciphering)
+    decipher_loss = sum((head.loss for head in heads if head is not None), jnp.zeros(()))
+    weight = config.decipher_weight * every  # each position stands for those that were left out
+    return (sums.prediction.loss + weight * decipher_loss) / n_tokens, sums
 
 
 def loss_gradient(
