@@ -270,11 +270,7 @@ def test_wrong_options(place: Path, tmp_path: Path, changed: dict[str, Any], mes
 @pytest.mark.parametrize(
     ("config", "vocab", "message"),
     [
-        (
-            replace(CONFIG, decipher_head=False),
-            CharVocab(),
-            "other has no deciphering head: give a probe",
-        ),
+        (replace(CONFIG, decipher_head=False), CharVocab(), "other has no deciphering head: give a probe"),
         (replace(CONFIG, lexicon=LexiconConfig(kind="learned")), CharVocab(), "not a lexinvariant model"),
         (replace(CONFIG, vocab_size=12), LetterVocab(12), "is about characters"),
     ],

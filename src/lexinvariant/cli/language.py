@@ -20,9 +20,9 @@ class Build:
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
     """What the language is called."""
-    text: tuple[str, ...]
+    text: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")]
     """Sources of the text to count n-grams in."""
-    valid: tuple[str, ...]
+    valid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")]
     """Sources of other text of the language, to fit numbers on."""
     out: Path | None = None
     """The folder to write, if not NAME."""
@@ -52,6 +52,7 @@ class Show:
     """
 
     language: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|DIR")] = "english"
+    """A language that comes with the package, or a folder that `language build` wrote."""
 
 
 def main(argv: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""How likely a reading is right, given what its keys cost: numbers fitted on held-out validation text."""
+"""How likely a key is right, given what all candidate keys cost: numbers fitted on held-out validation text."""
 
 from __future__ import annotations
 

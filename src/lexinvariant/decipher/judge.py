@@ -11,7 +11,9 @@ from lexinvariant.decipher.judge_lm import JudgeLM
 from lexinvariant.decipher.language import Language
 from lexinvariant.decipher.search import Candidates, SearchProblem
 
-_OVERHEAD = 8  # characters that a reading costs beside its own: very short texts are not read in thousands
+_OVERHEAD = (
+    8  # characters that a candidate counts beside its own, lest a very short text has thousands of them
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

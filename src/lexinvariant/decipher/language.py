@@ -1,7 +1,7 @@
 """A language, as the solver knows it: its letters, its n-grams, its judge and every number that depends on it.
 
 A language is a folder: language.json (the fields of `Language`), five tables of n-grams and, where there is one, the
-model that judges short readings. `lexinvariant language build` writes it; nothing in the code is about English.
+model that judges short texts. `lexinvariant language build` writes it; nothing in the code is about English.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ JUDGE_FOLDER = "judge"
 Table = Literal["spaced", "spaced-short", "unspaced", "unspaced-short", "characters"]
 """n-grams of words, of letters without spaces (long ones, and short ones for the first search), of all characters."""
 Evidence = Literal["ngram", "judge_spaced", "judge_unspaced", "characters"]
-"""What a reading was chosen by: n-grams of letters alone; n-grams and the judge, which knows less where it sees no
+"""What a key was chosen by: n-grams of letters alone; n-grams and the judge, which knows less where it sees no
 spaces; or n-grams of characters, with the lexinvariant model where there is one."""
 
 
@@ -119,18 +119,18 @@ class CharacterSearch:
 
 @dataclass(frozen=True)
 class Judging:
-    """When and how the judge, a standard language model, is asked about short readings."""
+    """When and how the judge, a standard language model, is asked about short texts."""
 
     weight: float
-    """The judge's part in the cost of a reading; the n-gram has the rest."""
+    """The judge's part in the cost of a key; the n-gram has the rest."""
     max_symbols: int
     """Longer texts need no judge: the n-grams leave nothing to ask."""
     max_ngram_excess: float
     """Nats that a key may cost the n-gram more than its best: beyond that the judge cannot overrule it."""
     max_characters: int
-    """Characters that the judge is given for one text, in all readings together..."""
+    """Characters that the judge is given for one text, in all candidate plaintexts together..."""
     min_readings: int
-    """... but always at least so many readings."""
+    """... but always at least so many candidates."""
 
 
 @dataclass(frozen=True)

@@ -44,12 +44,11 @@ class NGram:
     def size(self) -> int:
         return len(self.alphabet)
 
-    def padded(self, symbol_T: Ids) -> Ids:
-        """With a word break before and after, where the alphabet has one: a text begins and ends with a word."""
+    def padded(self, symbol_T: Ids, space: int) -> Ids:
+        """With spaces before and after, where the alphabet has the space: a text begins and ends with a word."""
         if " " not in self.alphabet:
             return symbol_T
-        space = self.alphabet.index(" ")
-        return np.concatenate([[space] * (self.order - 1), symbol_T, [space]])
+        return np.concatenate([np.full(self.order - 1, space), symbol_T, [space]])
 
     def stationary_distribution(self) -> NDArray[np.float64]:
         """How common each symbol is in the long run."""
@@ -63,7 +62,8 @@ class NGram:
 
     def nats(self, text: str) -> float:
         """Total cost of a text over this alphabet."""
-        symbol_T = self.padded(np.array([self.alphabet.index(character) for character in text]))
+        symbol_T = np.array([self.alphabet.index(character) for character in text])
+        symbol_T = self.padded(symbol_T, self.alphabet.find(" "))
         return float(self.cost_G[ngram_codes(symbol_T, self.order, self.size)].sum(dtype=np.int64)) / SCALE
 
 
@@ -90,9 +90,7 @@ def count_ngrams(texts: Iterable[str], alphabet: str, order: int) -> list[Counts
 
 def _chunks(texts: Iterable[str], alphabet: str) -> Iterator[NDArray[np.int64]]:
     """The texts as numbers, a few million at a time; characters that are not of the alphabet are left out."""
-    number_U = np.full(
-        max(map(ord, alphabet)) + 2, -1, np.int64
-    )  # the last entry is for all higher code points
+    number_U = np.full(max(map(ord, alphabet)) + 2, -1, np.int64)  # the last entry: all higher code points
     number_U[[ord(character) for character in alphabet]] = np.arange(len(alphabet))
     waiting: list[NDArray[np.int64]] = []
     n_waiting = 0

@@ -63,7 +63,7 @@ class KeyToNGrams:
 
     def __init__(self, problem: SearchProblem) -> None:
         size, order = problem.ngram.size, problem.ngram.order
-        padded = [_padded(problem.ngram, np.asarray(piece, np.int64)) for piece in problem.pieces]
+        padded = [problem.ngram.padded(np.asarray(p, np.int64), WORD_BREAK) for p in problem.pieces]
         padded = [piece for piece in padded if len(piece) >= order]
         n = sum(len(piece) - order + 1 for piece in padded)
         fixed_T, weight_ST = np.zeros(n, np.int64), np.zeros((problem.n_slots, n), np.int64)
@@ -86,12 +86,6 @@ class KeyToNGrams:
             if len(place):
                 code_TR[place] += weight_T[place, None] * key_R
         return code_TR
-
-
-def _padded(ngram: NGram, piece: Ids) -> Ids:
-    if " " not in ngram.alphabet:
-        return piece
-    return np.concatenate([np.full(ngram.order - 1, WORD_BREAK), piece, [WORD_BREAK]])
 
 
 def costs(problem: SearchProblem, key_NS: Ints) -> Floats:

@@ -1,4 +1,4 @@
-"""The model's posterior over the key after every symbol, out of one causal reading of the text.
+"""The model's posterior over the key after every symbol, from one causal pass over the text.
 
 At each position the deciphering head says what the symbol just read stands for, given all that stands before it. A
 symbol's row is what the head said at its occurrences so far, each one counting less (the language's `trace_decay`, a

@@ -124,7 +124,7 @@ VARIANTS = {
 class Options:
     """Train short variants of a preset, each with one thing changed, and compare them on held-out text.
 
-    Example: lexinvariant experiment ablation --preset char-tiny --data data/stdlib --steps 200 --variants "the recipe"
+    example: lexinvariant experiment ablation --preset char-tiny --data data/stdlib --steps 200 --variants "the recipe"
     "no smeared keys"
     """
 

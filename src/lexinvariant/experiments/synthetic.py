@@ -21,29 +21,18 @@ from lexinvariant.experiments.options import CommonOptions, Count
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.symbol_tasks import (
     Alphabet,
-    Continue,
     Examples,
     LookUp,
     Permutation,
     Task,
     alphabet_of,
-    answer,
     check,
     copied_from_another_line,
     make_examples,
 )
-from lexinvariant.model.greedy import greedy_tokens
 from lexinvariant.progress import Log
 from lexinvariant.results.intervals import Share
-from lexinvariant.results.synthetic import (
-    DRAWN,
-    Result,
-    ResultT,
-    Setting,
-    Shown,
-    SweepResult,
-    TaskResult,
-)
+from lexinvariant.results.synthetic import DRAWN, Result, ResultT, Setting, Shown, SweepResult, TaskResult
 from lexinvariant.text import Corpus, MarkovLanguage, open_data
 
 SHOWN_EXAMPLES = 5
@@ -55,7 +44,7 @@ class Options(CommonOptions):
     """LookUp and Permutation, two tasks over symbols that mean nothing, with a lexinvariant model and its standard
     twin.
 
-    Example: lexinvariant experiment synthetic --model runs/mine/model --baseline runs/mine-standard/model --data
+    example: lexinvariant experiment synthetic --model runs/mine/model --baseline runs/mine-standard/model --data
     data/stdlib --sweep
     """
 
@@ -183,27 +172,6 @@ def _that_fit(options: Options, evaluated: EvaluatedModel, alphabet: Alphabet, l
     return fitting
 
 
-def greedy_model(evaluated: EvaluatedModel, options: Options, recorder: Recorder) -> Continue:
-    """The model as something that continues prompts."""
-
-    def continue_(prompt_ST: np.ndarray, n: int) -> np.ndarray:
-        what = f"{evaluated.name}, prompts of {prompt_ST.shape[1]} tokens"
-        with recorder.progress(what, len(prompt_ST)) as advance:
-            return greedy_tokens(
-                evaluated.model.params,
-                evaluated.model.config,
-                list(prompt_ST),
-                n,
-                seed=options.seed,
-                draws=options.draws,
-                batch_size=options.batch_size,
-                dtype=options.dtype,
-                advance=advance,
-            )
-
-    return continue_
-
-
 def measure(
     kind: type[ResultT],
     options: Options,
@@ -215,7 +183,11 @@ def measure(
 ) -> ResultT:
     """A model's answers to n examples, as a row."""
     examples = make_examples(task, alphabet, n, options.seed)
-    answers = answer(examples, greedy_model(evaluated, options, recorder))
+    what = f"prompts of {examples.prompt_ST.shape[1]} tokens"
+    prompts, n_written = list(examples.prompt_ST), examples.answer_SN.shape[1]
+    answers = examples.mark(
+        evaluated.continue_greedily(prompts, n_written, options.draws, options, recorder, what)
+    )
     is_known_SN = (answers.written_SN[:, :, None] == examples.prompt_ST[:, None, :]).any(axis=2)
     decode = evaluated.model.vocab.decode
     shown = zip(examples.prompt_ST, examples.answer_SN, answers.written_SN, strict=True)

@@ -59,7 +59,6 @@ def _check(d: int, delta: float, epsilon: float | None = None, T: int | None = N
 
 
 # --- the pieces, each with a test of its own
-# -------------------------------------------------------------------
 
 
 def increment_bound(d: int, sigma: float) -> float:
@@ -89,7 +88,6 @@ def smoothing_cost(T: int, sigma: float, delta: float) -> float:
 
 
 # --- the paper's theorem, as printed
-# ---------------------------------------------------------------------------
 
 
 def _printed_ratio(delta: float) -> float:
@@ -121,7 +119,6 @@ def _needed(kind: Kind, d: int, T: float, epsilon_prime: float, delta: float) ->
 
 
 # --- solving in both directions
-# --------------------------------------------------------------------------------
 
 
 def context_needed(d: int, epsilon: float, delta: float, kind: Kind = "sharp") -> Guarantee:
@@ -137,8 +134,7 @@ def context_needed(d: int, epsilon: float, delta: float, kind: Kind = "sharp") -
     def slack(log_T: float) -> float:
         return log_T - math.log(_needed(kind, d, math.exp(log_T), epsilon_prime, delta))
 
-    # T / log^2(a T) grows for a T > e^2, and a = d / (share delta eps') > 7 e^2 here, so the root is the only
-    # one.
+    # T / log^2(a T) grows for a T > e^2, and a = d / (share delta eps') > 7 e^2 here, so the root is the only one.
     root = math.exp(_root(slack, 0.0))
     T = math.ceil(root)
     return Guarantee(kind, d, T, epsilon, delta, _sigma(kind, T, epsilon_prime, delta))
