@@ -288,4 +288,4 @@ def test_the_command_has_help_with_an_example(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as stop:
         command.main(["cipher-key", "--help"])
     assert stop.value.code == 0
-    assert "Example: lexinvariant experiment cipher-key" in capsys.readouterr().out
+    assert "example: lexinvariant experiment cipher-key" in capsys.readouterr().out

@@ -51,7 +51,7 @@ class Show:
     example: lexinvariant language show english
     """
 
-    language: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|DIR")] = "english"
+    language: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME|DIR]")] = "english"
     """A language that comes with the package, or a folder that `language build` wrote."""
 
 
@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
         Annotated[Build, tyro.conf.subcommand("build")] | Annotated[Show, tyro.conf.subcommand("show")],
         args=argv,
         prog="lexinvariant language",
-        description="Build languages for the solver of ciphers, and look at them.",
+        description="Build and show languages for the solver of ciphers.\n\nexample: lexinvariant language show",
     )
     if isinstance(arguments, Show):
         from lexinvariant.decipher.language import load_language

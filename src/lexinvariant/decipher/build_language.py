@@ -6,7 +6,7 @@ What is fitted, and how:
 - stuck_above, not_language_above: quantiles of what validation texts themselves cost the n-grams;
 - n_keys of the letter search, the judge's weight and reach, the model's weight: the best of a few values each, one
   after the other (`_TUNED`), by the error rate on enciphered validation texts; a quick build keeps those of English;
-- calibrations: the inverse temperature, slope and shift under which what was right and wrong is likeliest.
+- calibrations: the inverse temperature, slope and shift of greatest likelihood.
 All else (lengths of samples and bands, the trace's decay) is as in English, whose language.json is the pattern.
 """
 
@@ -164,7 +164,7 @@ def build_language(
     _check_amount("validation text", held_out, MIN_VALID_LETTERS, language)
     log(f"{len(language.letters)} letters: {language.letters}")
 
-    # A model or a judge that will not do is told of before the counting.
+    # Load the model and the judge first: if one does not suit, say so before the counting.
     weights = Solver(language=language).model
     if judge is not None:
         load_judge(judge, language.letters)

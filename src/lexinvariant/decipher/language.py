@@ -1,4 +1,4 @@
-"""A language, as the solver knows it: its letters, its n-grams, its judge and every number that depends on it.
+"""A language for the solver: its letters, n-grams and judge, and every number that depends on the language.
 
 A language is a folder: language.json (the fields of `Language`), five tables of n-grams and, where there is one, the
 model that judges short texts. `lexinvariant language build` writes it; nothing in the code is about English.
@@ -37,14 +37,14 @@ spaces; or n-grams of characters, with the lexinvariant model where there is one
 
 @dataclass(frozen=True)
 class Recognition:
-    """By what a text's kind is told: whether its letters alone were enciphered, and whether its words can be seen."""
+    """Thresholds that decide whether only letters were enciphered, and whether word breaks are visible."""
 
     min_letter_share: float
-    """Where fewer of the visible characters are letters, more than letters was enciphered."""
+    """If a smaller share of the visible characters are letters, more than letters was enciphered."""
     max_inner_capital_share: float
-    """So many capitals may follow a small letter, as a share of all pairs of letters."""
+    """The largest share of adjacent letters in which a capital follows a small letter."""
     max_mean_word_length: float
-    """Visible characters for each space, beyond which spaces do not part words."""
+    """Visible characters for each space, beyond which spaces are not word breaks."""
     max_word_length: int
     """Letters in a row, beyond which a text was written without spaces."""
 
@@ -114,7 +114,7 @@ class CharacterSearch:
     effort: Effort
     searched_symbols: int
     model_weight: float
-    """What the lexinvariant model's log-probabilities count beside those of the n-gram."""
+    """Weight of the lexinvariant model's log-probabilities; the n-gram's have weight 1."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Language:
     judging: Judging
     calibrations: Calibrations
     trace_decay: float
-    """In the trace of a key: what an occurrence of a symbol counts beside the one after it."""
+    """In the trace of a key: the weight of an occurrence of a symbol, relative to the next one."""
     folder: Path = dataclasses.field(default=Path(), compare=False)
 
     def __post_init__(self) -> None:
@@ -255,7 +255,7 @@ def bundled_languages() -> list[str]:
 
 @cache
 def _bundled(name: str) -> Language:
-    """Read once, with all that it has read itself."""
+    """Cached, so its tables and judge are read once in a process."""
     return _read(LANGUAGES / name)
 
 

@@ -1,8 +1,8 @@
 """A compact character n-gram: the first judge of a decipherment, small enough to come with the package.
 
 It is an interpolated Kneser-Ney model, kept as one byte for every possible n-gram (the cost of its last symbol in
-sixteenths of a nat), so that scoring is one look-up a symbol. On disk stands only what the shorter n-gram does not
-know: a penalty for each context that was seen, and a gain for each n-gram that was.
+sixteenths of a nat): scoring is one look-up a symbol. The file stores only what differs from the next shorter n-gram:
+a penalty for each context that was seen, and a gain for each n-gram that was.
 
 `lexinvariant language build` counts the tables of a language; the same text gives the same bytes.
 """

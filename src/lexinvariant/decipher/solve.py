@@ -4,8 +4,7 @@ Where letters were enciphered, an n-gram search finds the keys worth looking at 
 for short texts a small standard language model (the judge) compares their plaintexts. Where everything was enciphered,
 the lexinvariant model names the symbols first, and an n-gram of characters refines what it said.
 
-The key that is returned is the one with the fewest wrong symbols to be expected over all candidates, each weighing
-as much as it is likely.
+The key that is returned minimises the expected number of wrong symbols under the candidates' probabilities.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Decipherment:
 
 @dataclass(frozen=True)
 class KeyPosterior:
-    """Candidate keys of one ciphertext with their costs, and the kind of evidence that the costs are of."""
+    """Candidate keys of one ciphertext with their costs, and the evidence that the costs come from."""
 
     puzzle: Puzzle
     problem: SearchProblem
@@ -85,8 +84,8 @@ class KeyPosterior:
         return _nats_per_symbol(self.problem, self.candidates)
 
     def best_key(self, calibration: Calibration) -> tuple[Ints, Floats, Floats]:
-        """(letter_S, share_S, weight_N): the key with the fewest wrong symbols to expect, each symbol's share of the
-        candidates' weight, and that weight.
+        """(letter_S, share_S, weight_N): the key with the fewest expected wrong symbols, the total weight of the
+        candidates that agree on each symbol, and the weight of each candidate.
         """
         weight_N = calibration.weights(self.candidates.cost_N)
         share_SV = np.zeros((self.problem.n_symbols, self.problem.ngram.size))
@@ -151,7 +150,7 @@ class Solver:
         """Read ciphertexts, each under its own key; a text may also be a list of symbols.
 
         Cribs (cipher symbol -> character) hold for every text; `crib_text` is the known beginning of the plaintext.
-        What a text is read as does not depend on the others.
+        The result for a text does not depend on the other texts.
         """
         puzzles = [make_puzzle(text, self.language, alphabet, unspaced) for text in texts]
         known = [check_cribs(puzzle, cribs or {}, crib_text) for puzzle in puzzles]

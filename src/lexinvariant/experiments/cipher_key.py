@@ -24,7 +24,7 @@ from lexinvariant.decipher.key import (
 )
 from lexinvariant.decipher.probe import Probe, ProbeConfig, SymbolNamer, head_namer, hindsight_namer
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, HeldOut, held_out
-from lexinvariant.experiments.options import CommonOptions, Count, CountOrNone, choose_window
+from lexinvariant.experiments.options import CommonOptions, Count, CountOrZero, choose_window
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.symbol_naming import Naming, find_or_train_probe, open_lexinvariant, open_probe
 from lexinvariant.model.weights import find_model, read_description
@@ -77,7 +77,7 @@ class Options(CommonOptions):
     """Steps of training a probe (the paper: 10,000)."""
     probe_batch_size: Count = 64
     """Sequences a step of training a probe."""
-    probe_hidden: CountOrNone = 0
+    probe_hidden: CountOrZero = 0
     """Width between the probe's two layers; 0 is the model's own."""
     draws: ClassVar[int] = 1  # each text is read once, with one lexicon: part of the rows' provenance
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, HeldOut, held_out, open_one_or_pair
-from lexinvariant.experiments.options import CommonOptions, Count, choose_window
+from lexinvariant.experiments.options import Count, PairOptions, choose_window
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.model.scoring import mixture
 from lexinvariant.results import paper
@@ -28,7 +28,7 @@ from lexinvariant.results.perplexity import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CommonOptions):
+class Options(PairOptions):
     """Perplexity by context length of a lexinvariant model, beside its standard twin.
 
     Run it again into the same --out with another --data (and --label) to add a corpus to the figure.
@@ -39,14 +39,10 @@ class Options(CommonOptions):
 
     data: str
     """A folder written by `lexinvariant data prepare`, or `markov12`."""
-    baseline: str | None = None
-    """The model's standard twin, trained on the same data; without one there is only the lexinvariant curve."""
     split: Literal["test", "valid", "train"] = "test"
     """Which part of the data is read."""
     sequences: Count = paper.SEQUENCES
     """Whole contexts to average over; the paper's number. More give a tighter confidence band."""
-    draws: Count = 1
-    """Lexicons that the lexinvariant model's probabilities are averaged over."""
     window: int | None = None
     """Symbols of the moving average inside each sequence. Default: 100, the paper's number, or a quarter of a shorter
     context."""
@@ -116,7 +112,5 @@ def _models(options: Options) -> list[EvaluatedModel]:
 
 def losses(evaluated: EvaluatedModel, text: HeldOut, options: Options, recorder: Recorder) -> Floats:
     """nats_ST: the loss of every symbol, of the mixture over draws of the lexicon."""
-    logp_KST = evaluated.log_probabilities(
-        text.tok_ST, text.piece_S, options.draws, options, recorder, "sequences"
-    )
+    logp_KST = evaluated.log_probabilities(text.tok_ST, text.piece_S, options, recorder, "sequences")
     return -np.stack([mixture(logp_KST[:, s]) for s in range(len(text.tok_ST))])

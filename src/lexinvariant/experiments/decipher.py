@@ -31,7 +31,7 @@ from lexinvariant.decipher.samples import (
 )
 from lexinvariant.decipher.solve import Decipherment, Solver
 from lexinvariant.experiments.cipher_peers import PEERS, open_peers
-from lexinvariant.experiments.options import Count, CountOrNone
+from lexinvariant.experiments.options import Count, CountOrZero
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.model.weights import BUNDLED, find_model
 from lexinvariant.results.decipher import ANNEALER, OURS, Batch, Fresh, Reliability, Setting, SolverErrors
@@ -78,9 +78,9 @@ class Options:
     """Texts a length for the others: the first ones of ours. subbreaker takes seconds for each."""
     annealer_swaps: Count = 10_000
     """Swaps that each of the plain annealer's 50 restarts may try."""
-    batch: CountOrNone = 0
+    batch: CountOrZero = 0
     """Measure also this many texts of 200 symbols at once; the bar is 1,000 in 60 seconds on two cores."""
-    fresh: CountOrNone = 0
+    fresh: CountOrZero = 0
     """Measure also this many commands, each in a fresh process with empty caches; the bar is 5 seconds."""
     seed: int = 0
     """Seed of the texts and keys drawn."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from lexinvariant.api import Model, load
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.options import CommonOptions
+from lexinvariant.experiments.options import CommonOptions, PairOptions
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.greedy import greedy_tokens
@@ -66,16 +66,10 @@ class EvaluatedModel:
         )
 
     def log_probabilities(
-        self,
-        tok_ST: np.ndarray,
-        address_S: np.ndarray,
-        draws: int,
-        options: CommonOptions,
-        recorder: Recorder,
-        what: str,
+        self, tok_ST: np.ndarray, address_S: np.ndarray, options: PairOptions, recorder: Recorder, what: str
     ) -> np.ndarray:
         """logp_KST of every token under K draws of the lexicon; a standard model has nothing to draw, so K is 1."""
-        draws = draws if self.model.config.lexicon.is_lexinvariant else 1
+        draws = options.draws if self.model.config.lexicon.is_lexinvariant else 1
         logp_KST = np.empty((draws, *tok_ST.shape), np.float32)
         with recorder.progress(f"{self.name}, {what} read", draws * len(tok_ST)) as advance:
             for draw in range(draws):
@@ -88,8 +82,7 @@ class EvaluatedModel:
         self,
         prompts: Sequence[np.ndarray],
         n_tokens: int,
-        draws: int,
-        options: CommonOptions,
+        options: PairOptions,
         recorder: Recorder,
         what: str,
     ) -> np.ndarray:
@@ -101,7 +94,7 @@ class EvaluatedModel:
                 prompts,
                 n_tokens,
                 seed=options.seed,
-                draws=draws,
+                draws=options.draws,
                 batch_size=options.batch_size,
                 dtype=options.dtype,
                 advance=advance,

@@ -17,7 +17,7 @@ import numpy as np
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, open_one_or_pair
-from lexinvariant.experiments.options import CommonOptions, Count
+from lexinvariant.experiments.options import Count, PairOptions
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.symbol_tasks import (
     Alphabet,
@@ -40,7 +40,7 @@ COUNTED_AT_ONCE, PIECE = 256, 4096
 
 
 @dataclass(frozen=True)
-class Options(CommonOptions):
+class Options(PairOptions):
     """LookUp and Permutation, two tasks over symbols that mean nothing, with a lexinvariant model and its standard
     twin.
 
@@ -50,8 +50,6 @@ class Options(CommonOptions):
 
     batch_size: Count = 64
     """Examples at a time. Results do not depend on it."""
-    baseline: str | None = None
-    """The model's standard twin, trained on the same data, to measure beside it."""
     data: str | None = None
     """A folder written by `lexinvariant data prepare`: symbols are then also drawn in proportion to how often each
     occurs in its train split. Without it they are only drawn evenly."""
@@ -59,8 +57,6 @@ class Options(CommonOptions):
     """Name of the training data in the table, which shows the newest run of each. Default: the data folder's name."""
     examples: Count = 1000
     """Examples of each task; the paper's number."""
-    draws: Count = 1
-    """Lexicons that a lexinvariant model's probabilities are averaged over."""
     pairs: int = 3
     """LookUp: lines of the table. The paper's example has 3."""
     demonstrations: int = 1
@@ -185,9 +181,7 @@ def measure(
     examples = make_examples(task, alphabet, n, options.seed)
     what = f"prompts of {examples.prompt_ST.shape[1]} tokens"
     prompts, n_written = list(examples.prompt_ST), examples.answer_SN.shape[1]
-    answers = examples.mark(
-        evaluated.continue_greedily(prompts, n_written, options.draws, options, recorder, what)
-    )
+    answers = examples.mark(evaluated.continue_greedily(prompts, n_written, options, recorder, what))
     is_known_SN = (answers.written_SN[:, :, None] == examples.prompt_ST[:, None, :]).any(axis=2)
     decode = evaluated.model.vocab.decode
     shown = zip(examples.prompt_ST, examples.answer_SN, answers.written_SN, strict=True)

@@ -1,8 +1,5 @@
 """What a model takes one symbol of a text to be, at each of its occurrences (the paper's section "Uncertainty over
-Lexical Permutations").
-
-To a lexinvariant model the symbol is a name like any other, so that only the text around it can tell what it stands
-for.
+Lexical Permutations"). A lexinvariant model can tell only from the text around it.
 """
 
 from __future__ import annotations
@@ -91,10 +88,8 @@ def _paper_texts(options: Options) -> list[CipheredText]:
 def _own_text(options: Options, given: str) -> CipheredText:
     text, label = given, options.label or "text"
     if os.path.isfile(given):  # noqa: PTH113 (Path.is_file fails where a text is too long to be a file's name)
-        text, label = (
-            "\n".join(piece.text for piece in read_documents(given)),
-            options.label or Path(given).stem,
-        )
+        text = "\n".join(piece.text for piece in read_documents(given))
+        label = options.label or Path(given).stem
     if label in {paper.name for paper in PAPER_TEXTS}:
         raise UserError(f"{label!r} is the name of one of the paper's texts: give yours another --label.")
     for option, character in (("--symbol", options.symbol), ("--truth", options.truth)):

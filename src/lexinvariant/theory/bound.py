@@ -90,18 +90,13 @@ def smoothing_cost(T: int, sigma: float, delta: float) -> float:
 # --- the paper's theorem, as printed
 
 
-def _printed_ratio(delta: float) -> float:
-    """The ratio epsilon / epsilon' = 2 sqrt 2 (2 log(2/delta))^(1/4)."""
-    return 2 * math.sqrt(2) * (2 * math.log(2 / delta)) ** 0.25
-
-
-def _repaired_ratio(d: int, delta: float) -> float:
-    """The ratio epsilon / epsilon' = 1 + 2 sqrt(1 + v / 2), v = sqrt(2 log(2/delta) / log d!)."""
-    return 1 + 2 * math.sqrt(1 + 0.5 * math.sqrt(2 * math.log(2 / delta) / log_factorial(d)))
-
-
 def _ratio(kind: Kind, d: int, delta: float) -> float:
-    return _printed_ratio(delta) if kind == "printed" else _repaired_ratio(d, delta)
+    """Epsilon / epsilon'. Printed: 2 sqrt 2 (2 log(2/delta))^(1/4). Repaired: 1 + 2 sqrt(1 + v / 2) with
+    v = sqrt(2 log(2/delta) / log d!).
+    """
+    if kind == "printed":
+        return 2 * math.sqrt(2) * (2 * math.log(2 / delta)) ** 0.25
+    return 1 + 2 * math.sqrt(1 + 0.5 * math.sqrt(2 * math.log(2 / delta) / log_factorial(d)))
 
 
 SIGMA_SHARE: dict[Kind, float] = {"printed": 1.0, "repaired": 0.25}
