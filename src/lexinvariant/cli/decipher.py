@@ -74,7 +74,7 @@ def main(argv: list[str]) -> int:
         model = load_weights(arguments.model)
     solver = Solver(model, language=language)
     symbols = split_symbols(text, arguments.tokens)
-    decipherment = solver.read(
+    found = solver.read(
         [symbols],
         cribs=cribs,
         crib_text=arguments.crib_text,
@@ -83,9 +83,9 @@ def main(argv: list[str]) -> int:
         top=arguments.top,
     )[0]
     if arguments.json:
-        print(json.dumps(decipherment.to_json(), ensure_ascii=False))
+        print(json.dumps(found.to_json(), ensure_ascii=False))
     else:
-        show(decipherment, symbols, language, Console(highlight=False, soft_wrap=True))
+        show(found, symbols, language, Console(highlight=False, soft_wrap=True))
     return 0
 
 
@@ -115,36 +115,26 @@ def _cribs(pairs: Sequence[str]) -> dict[str, str]:
     return cribs
 
 
-def show(
-    decipherment: "Decipherment", symbols: str | Sequence[str], language: "Language", console: Console
-) -> None:
+def show(found: "Decipherment", symbols: str | Sequence[str], language: "Language", console: Console) -> None:
     """The plaintext, the key and how sure they are."""
     # Letters are enciphered in either case alike, and the key knows the small one.
-    p_T = [
-        decipherment.confidence.get(s, decipherment.confidence.get(language.letter(s) or s)) for s in symbols
-    ]
-    console.print(
-        coloured(decipherment.plaintext, symbols, p_T)
-        if console.is_terminal
-        else Text(decipherment.plaintext)
-    )
+    p_T = [found.confidence.get(s, found.confidence.get(language.letter(s) or s)) for s in symbols]
+    console.print(coloured(found.plaintext, symbols, p_T) if console.is_terminal else Text(found.plaintext))
     console.print()
     sure = [p for p in p_T if p is not None]
     total = len(sure)
     right = sum(sure) / max(1, total)
-    pairs = sorted(decipherment.key.items(), key=lambda pair: pair[1])
-    items = [
-        f"{_shown(symbol)}={_shown(plain)} {decipherment.confidence[symbol]:.0%}" for symbol, plain in pairs
-    ]
+    pairs = sorted(found.key.items(), key=lambda pair: pair[1])
+    items = [f"{_shown(symbol)}={_shown(plain)} {found.confidence[symbol]:.0%}" for symbol, plain in pairs]
     per_line = max(1, LONGEST_KEY_LINE // (3 + max(map(len, items))))
     for start in range(0, len(items), per_line):
         console.print(
             Text(("key: " if start == 0 else "     ") + "   ".join(items[start : start + per_line]))
         )
     console.print(
-        Text(f"sure: {right:.1%} of {total} symbols are expected to be right ({decipherment.seconds:.2f} s)")
+        Text(f"sure: {right:.1%} of {total} symbols are expected to be right ({found.seconds:.2f} s)")
     )
-    for other in decipherment.alternatives:
+    for other in found.alternatives:
         shown = other.plaintext if len(other.plaintext) <= 200 else other.plaintext[:197] + "..."
         console.print(Text(f"or, {other.probability:.1%}: {shown}"))
 

@@ -23,7 +23,6 @@ from lexinvariant.errors import UserError
 SCALE = 16
 """Costs are whole numbers of 1/SCALE nats."""
 MAX_COST = 255
-_CHUNK = 1 << 24  # symbols counted at a time
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 0, "pb": 0}]
 
 Ids = NDArray[np.integer]
@@ -76,11 +75,11 @@ def ngram_codes(symbol_T: Ids, order: int, size: int) -> NDArray[np.int64]:
     return code_T
 
 
-def count_ngrams(texts: Iterable[str], alphabet: str, order: int) -> list[Counts]:
-    """counts[n-1]: how often each n-gram occurs in the texts, up to the order."""
+def count_ngrams(texts: Iterable[str], alphabet: str, order: int, chunk: int = 1 << 24) -> list[Counts]:
+    """counts[n-1]: how often each n-gram occurs in the texts, up to the order; about `chunk` symbols at a time."""
     size = len(alphabet)
     totals = [np.zeros(size**n, np.int64) for n in range(1, order + 1)]
-    for symbol_T in _chunks(texts, alphabet):
+    for symbol_T in _chunks(texts, alphabet, chunk):
         for n, total_G in enumerate(totals, start=1):
             total_G += np.bincount(ngram_codes(symbol_T, n, size), minlength=size**n)
     if not totals[-1].any():
@@ -88,8 +87,8 @@ def count_ngrams(texts: Iterable[str], alphabet: str, order: int) -> list[Counts
     return totals
 
 
-def _chunks(texts: Iterable[str], alphabet: str) -> Iterator[NDArray[np.int64]]:
-    """The texts as numbers, a few million at a time; characters that are not of the alphabet are left out."""
+def _chunks(texts: Iterable[str], alphabet: str, chunk: int) -> Iterator[NDArray[np.int64]]:
+    """The texts as numbers, about `chunk` at a time; characters that are not of the alphabet are left out."""
     number_U = np.full(max(map(ord, alphabet)) + 2, -1, np.int64)  # the last entry: all higher code points
     number_U[[ord(character) for character in alphabet]] = np.arange(len(alphabet))
     waiting: list[NDArray[np.int64]] = []
@@ -99,7 +98,7 @@ def _chunks(texts: Iterable[str], alphabet: str) -> Iterator[NDArray[np.int64]]:
         symbol_T = number_U[np.minimum(code_T, len(number_U) - 1)]
         waiting.append(symbol_T[symbol_T >= 0])
         n_waiting += len(waiting[-1])
-        if n_waiting >= _CHUNK:
+        if n_waiting >= chunk:
             yield np.concatenate(waiting)
             waiting, n_waiting = [], 0
     if waiting:

@@ -165,8 +165,8 @@ class Solver:
         light = [number for number in numbers if self._needs_no_model(puzzles[number])]
         found: dict[int, Decipherment] = {}
         if len(light) >= MIN_TEXTS_FOR_WORKERS:
-            options = {"cribs": cribs, "crib_text": crib_text, "unspaced": unspaced, "top": top}
-            options["alphabet"] = alphabet
+            kind = {"alphabet": alphabet, "unspaced": unspaced}
+            options = {"cribs": cribs, "crib_text": crib_text, "top": top} | kind
             done = read_on_all_cores(self, [texts[number] for number in light], options)
             found = dict(zip(light, done, strict=True))
         rest = [number for number in numbers if number not in found]
