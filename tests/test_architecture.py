@@ -58,6 +58,7 @@ def imported_rooms(path: Path) -> Iterator[tuple[str, int]]:
         else:
             continue
         for name in names:
+            assert not name.startswith("lexinvariant") or is_module(name), f"{path}:{node.lineno}: no {name}"
             parts = name.split(".")
             if parts[0] == "lexinvariant" and len(parts) > 1:
                 yield parts[1], node.lineno

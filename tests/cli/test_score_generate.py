@@ -26,14 +26,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("score") / "model"
     lexicon = LexiconConfig(kind="permuted")
     config = ModelConfig(
-        context=128,
-        n_layers=1,
-        width=16,
-        n_heads=2,
-        head_dim=8,
-        hidden=32,
-        lexicon=lexicon,
-        readout="seen",
+        context=128, n_layers=1, width=16, n_heads=2, head_dim=8, hidden=32, lexicon=lexicon, readout="seen"
     )
     save_model(folder, config, model_params.init(config, 0), CharVocab())
     return str(folder)

@@ -104,7 +104,7 @@ def test_it_is_two_layers_and_a_table(probe: tuple[Probe, Path]) -> None:
     }
     hidden = jax.nn.gelu(h_BTD @ params.up_DP + params.up_bias_P)
     expected = (hidden @ params.down_PD + params.down_bias_D) @ params.table_VD.T / 4
-    np.testing.assert_allclose(probe[0].logits(h_BTD), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(probe[0].namer.logits(h_BTD), expected, rtol=1e-4, atol=1e-5)
     assert probe_logits(params, h_BTD.astype(jnp.bfloat16)).dtype == jnp.float32
 
 

@@ -270,11 +270,7 @@ def test_wrong_options(place: Path, tmp_path: Path, changed: dict[str, Any], mes
 @pytest.mark.parametrize(
     ("config", "vocab", "message"),
     [
-        (
-            replace(CONFIG, decipher_head=False),
-            CharVocab(),
-            "other has no deciphering head: give a probe",
-        ),
+        (replace(CONFIG, decipher_head=False), CharVocab(), "other has no deciphering head: give a probe"),
         (replace(CONFIG, lexicon=LexiconConfig(kind="learned")), CharVocab(), "not a lexinvariant model"),
         (replace(CONFIG, vocab_size=12), LetterVocab(12), "is about characters"),
     ],
@@ -292,4 +288,4 @@ def test_the_command_has_help_with_an_example(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as stop:
         command.main(["cipher-key", "--help"])
     assert stop.value.code == 0
-    assert "Example: lexinvariant experiment cipher-key" in capsys.readouterr().out
+    assert "example: lexinvariant experiment cipher-key" in capsys.readouterr().out

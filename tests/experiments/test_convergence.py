@@ -205,7 +205,7 @@ def test_the_command_line_explains_and_runs_it(
     with pytest.raises(SystemExit):
         experiment.main(["convergence", "--help"])
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Example: lexinvariant experiment convergence" in printed
+    assert "example: lexinvariant experiment convergence" in printed
     assert "tighter confidence band" in printed
     arguments = ["--model", models["uniform"], "--data", "markov12", "--window", "5", "--sequences", "4"]
     assert experiment.main(["convergence", *arguments, "--batch-size", "4", "--out", str(tmp_path)]) == 0

@@ -1,5 +1,6 @@
 """Examples of LookUp and Permutation can be solved from the prompt alone, and are scored as said."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +11,13 @@ from hypothesis import strategies as st
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.symbol_tasks import (
     Alphabet,
+    Examples,
     LookUp,
     Permutation,
     Task,
     alphabet_of,
-    answer,
     copied_from_another_line,
     make_examples,
-    one_at_a_time,
 )
 from lexinvariant.text import CharVocab, LetterVocab, train_tokenizer
 
@@ -120,6 +120,15 @@ def test_an_example_is_the_same_however_many_are_made() -> None:
     assert len(np.unique(many.prompt_ST, axis=0)) == 20
 
 
+def written_by(predict: Callable[[np.ndarray], int], examples: Examples) -> np.ndarray:
+    """What a function that names the next token writes after each prompt."""
+    tok_ST = examples.prompt_ST
+    for _ in range(examples.answer_SN.shape[1]):
+        next_S = np.array([predict(tok_T) for tok_T in tok_ST])
+        tok_ST = np.concatenate([tok_ST, next_S[:, None]], axis=1)
+    return tok_ST[:, examples.prompt_ST.shape[1] :]
+
+
 def knows_the_answer(tok_T: np.ndarray) -> int:
     """An oracle: solves the prompt anew at each step and reads off the token that is due."""
     text = text_of(tok_T)
@@ -130,7 +139,8 @@ def knows_the_answer(tok_T: np.ndarray) -> int:
 
 @pytest.mark.parametrize("task", [LookUp(5), Permutation(2, 4, 3)])
 def test_an_oracle_is_always_right(task: Task) -> None:
-    answers = answer(make_examples(task, CHARACTERS, 50, 1), one_at_a_time(knows_the_answer))
+    examples = make_examples(task, CHARACTERS, 50, 1)
+    answers = examples.mark(written_by(knows_the_answer, examples))
     assert answers.accuracy == answers.accuracy_with_separators == answers.whole == 1.0
     assert set(answers.accuracy_by_position) == {1.0}
 
@@ -139,7 +149,7 @@ def test_a_blind_guess_is_right_once_in_as_many_times_as_there_are_symbols() -> 
     rng = np.random.default_rng(0)
     n = 2000
     examples = make_examples(Permutation(1, 3, 2), CHARACTERS, n, 2)
-    answers = answer(examples, one_at_a_time(lambda tok_T: int(rng.choice(CHARACTERS.symbol_M))))
+    answers = examples.mark(written_by(lambda tok_T: int(rng.choice(CHARACTERS.symbol_M)), examples))
     chance = 1 / 92
     assert abs(answers.accuracy - chance) < 4 * np.sqrt(chance * (1 - chance) / (2 * n))
     assert answers.accuracy_with_separators == pytest.approx(answers.accuracy / 2)  # no separator was written
@@ -154,7 +164,7 @@ def test_an_early_mistake_stays_in_the_text() -> None:
         seen.append(int(tok_T[-1]))
         return ord("~") if text_of(tok_T).endswith("->") else knows_the_answer(tok_T)
 
-    answers = answer(examples, one_at_a_time(wrong_first))
+    answers = examples.mark(written_by(wrong_first, examples))
     assert answers.accuracy_by_position[1:] == [1.0, 1.0]
     assert answers.whole == pytest.approx(answers.accuracy_by_position[0])
     assert seen.count(ord("~")) >= 10
@@ -162,12 +172,13 @@ def test_an_early_mistake_stays_in_the_text() -> None:
 
 def test_answers_copied_from_another_line_are_told_from_right_ones() -> None:
     examples = make_examples(Permutation(2, 3, 2), CHARACTERS, 20, 4)
-    demonstrated = answer(examples, lambda prompt_ST, n: prompt_ST[:, 7 : 7 + n])
+    n = examples.answer_SN.shape[1]
+    demonstrated = examples.mark(examples.prompt_ST[:, 7 : 7 + n])
     assert text_of(examples.prompt_ST[0, 5:7]) == "->"
     assert copied_from_another_line(examples, demonstrated, CHARACTERS) == 1.0
-    solved = answer(examples, one_at_a_time(knows_the_answer))
+    solved = examples.mark(written_by(knows_the_answer, examples))
     assert copied_from_another_line(examples, solved, CHARACTERS) == 0.0
-    beside = answer(examples, lambda prompt_ST, n: prompt_ST[:, 6 : 6 + n])
+    beside = examples.mark(examples.prompt_ST[:, 6 : 6 + n])
     assert copied_from_another_line(examples, beside, CHARACTERS) == 0.0
 
 

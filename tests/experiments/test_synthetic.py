@@ -1,6 +1,5 @@
 """The synthetic reasoning experiment, from models on disk to rows."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,8 @@ import numpy as np
 import pytest
 
 from lexinvariant.errors import UserError
-from lexinvariant.experiments import synthetic
+from lexinvariant.experiments.evaluated_model import EvaluatedModel
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
-from lexinvariant.experiments.symbol_tasks import Continue
 from lexinvariant.experiments.synthetic import Options, token_counts
 from lexinvariant.report.draw import save
 from lexinvariant.results.intervals import wilson
@@ -98,12 +96,9 @@ def test_the_section_is_drawn_from_what_was_written(
     assert [finding.measure.split()[0] for finding in made.findings][:2] == ["LookUp", "Permutation"]
 
 
-def test_batch_size_changes_nothing(
-    measured: tuple[Options, list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batch_size_changes_nothing(measured: tuple[Options, list[Result]], tmp_path: Path) -> None:
     options, rows = measured
-    monkeypatch.setattr(Options, "tasks", lambda self: (synthetic.Permutation(),))
-    [again] = run(replace(options, batch_size=7, sweep=False, out=tmp_path, data=None, baseline=None))
+    _, again = run(replace(options, batch_size=7, sweep=False, out=tmp_path, data=None, baseline=None))
     [before] = [
         row
         for row in rows
@@ -115,14 +110,12 @@ def test_batch_size_changes_nothing(
 def test_a_model_that_solves_the_tasks_is_given_full_marks(
     places: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def last_value(prompt_ST: np.ndarray, n: int) -> np.ndarray:
-        """Right where there is one pair only."""
-        return prompt_ST[:, [3, 4]][:, :n]
+    def first_value(self: EvaluatedModel, prompts: list[np.ndarray], n: int, *_: object) -> np.ndarray:
+        """Right where the table has one pair only."""
+        return np.stack(prompts)[:, 3 : 3 + n]
 
-    solver: Callable[..., Continue] = lambda evaluated, options, recorder: last_value  # noqa: E731
-    monkeypatch.setattr(synthetic, "greedy_model", solver)
-    monkeypatch.setattr(Options, "tasks", lambda self: (synthetic.LookUp(1),))
-    [row] = run(Options(model=places["ours"], out=tmp_path, examples=20))
+    monkeypatch.setattr(EvaluatedModel, "continue_greedily", first_value)
+    row, _ = run(Options(model=places["ours"], out=tmp_path, examples=20, pairs=1))
     assert (row.accuracy.value, row.with_separators, row.whole, row.accuracy.high) == (1.0, 1.0, 1.0, 1.0)
     assert row.accuracy.low == pytest.approx(wilson(1.0, 20)[0])
 

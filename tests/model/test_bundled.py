@@ -13,7 +13,6 @@ from lexinvariant.experiments.symbol_tasks import (
     LookUp,
     Permutation,
     alphabet_of,
-    answer,
     make_examples,
 )
 from lexinvariant.model.batches import forward_batches
@@ -85,7 +84,7 @@ def test_it_reasons_about_symbols_that_mean_nothing(model: lexinvariant.Model) -
     longest = max(examples.answer_SN.shape[1] for examples in tasks)
     written_SN = greedy_tokens(model.params, model.config, list(prompt_ST), longest)
     for examples, written in zip(tasks, np.split(written_SN, 2), strict=True):
-        assert answer(examples, lambda _, n, written=written: written[:, :n]).accuracy >= 0.8
+        assert examples.mark(written[:, : examples.answer_SN.shape[1]]).accuracy >= 0.8
 
 
 def test_a_renamed_text_has_the_same_probability(model: lexinvariant.Model) -> None:

@@ -1,6 +1,4 @@
-"""Each inequality of the proof with its tight constant, the repaired and the sharp theorem, and both
-directions.
-"""
+"""Each inequality of the proof with its tight constant, the repaired and the sharp theorem, and both directions."""
 
 import itertools
 import math
@@ -148,9 +146,7 @@ def rare_switch(rare: float) -> FunctionLanguage:
 
 
 def test_smoothed_conditionals_are_not_close_for_every_prefix() -> None:
-    """The paper adds 2 sigma for p' against p~'. After a rare prefix they differ by 1, however small sigma
-    is.
-    """
+    """The paper adds 2 sigma for p' against p~'. After a rare prefix they differ by 1, however small sigma is."""
     sigma, rare = 1e-4, 1e-9
     text = np.array([0, 1, 0])  # possible under p
     plain, smooth = exact(rare_switch(rare), text), exact(Smoothed(rare_switch(rare), sigma), text)
@@ -161,9 +157,7 @@ def test_smoothed_conditionals_are_not_close_for_every_prefix() -> None:
 
 @pytest.mark.parametrize("sigma", [0.01, 0.1])
 def test_smoothing_costs_little_on_average(sigma: float) -> None:
-    """The repair, exactly, over all texts of p: E||p' - p~'|| <= 2 sigma + 2 sigma (t - 1), and Markov's
-    inequality.
-    """
+    """The repair, exactly, over all texts of p: E||p' - p~'|| <= 2 sigma + 2 sigma (t - 1), and Markov's inequality."""
     length = 5
     for language in (rare_switch(1e-3), random_markov(3, np.random.default_rng(0), 0.2)):
         texts = [x for x in itertools.product(range(language.d), repeat=length) if _possible(language, x)]
@@ -195,9 +189,7 @@ def test_smoothing_cost_needs_its_markov_term() -> None:
 
 
 def test_the_repaired_constants_add_up() -> None:
-    """Put the pieces together at the T that context_needed returns: the sum of all costs is at most
-    epsilon.
-    """
+    """Put the pieces together at the T that context_needed returns: the sum of all costs is at most epsilon."""
     for d, epsilon, delta in itertools.product((2, 8, 27, 1000), (0.01, 0.2, 0.49), (0.001, 0.1, 0.49)):
         promise = context_needed(d, epsilon, delta, "repaired")
         T, sigma = promise.T, promise.sigma

@@ -12,13 +12,7 @@ import zstandard
 from lexinvariant.errors import UserError
 from lexinvariant.text import letters_only
 from lexinvariant.theory import fit_ngram
-from lexinvariant.theory.english import (
-    LETTERS_AND_SPACE,
-    encode,
-    most_frequent,
-    read_text,
-    stdlib_text,
-)
+from lexinvariant.theory.english import LETTERS_AND_SPACE, encode, most_frequent, read_text, stdlib_text
 
 
 def test_encode_drops_what_is_not_in_the_alphabet() -> None:

@@ -43,9 +43,7 @@ def test_another_rate_is_not_the_bayes_mixture() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_regret_of_the_mixture_is_at_most_log_d_factorial(seed: int) -> None:
-    """For texts the language would never write as well; and the constant is attained, so a smaller one
-    fails.
-    """
+    """For texts the language would never write as well; and the constant is attained, so a smaller one fails."""
     rng = np.random.default_rng(seed)
     language = Smoothed(random_markov(4, rng, concentration=0.2), 1e-6)
     for text in (language.sample(rng, 80), rng.integers(4, size=80)):
@@ -63,9 +61,7 @@ def alternating_game(floor: float, steps: int, epsilon: float, rate: float | Non
 
 
 def test_the_cited_corollary_holds_at_its_own_rate_and_fails_at_the_bayes_rate() -> None:
-    """Average cost of the weights minus an expert's: <= 2 eps at rate eps / rho^2, but linear in T at rate
-    eps.
-    """
+    """Average cost of the weights minus an expert's: <= 2 eps at rate eps / rho^2, but linear in T at rate eps."""
     epsilon, floor = 0.7, 1e-3
     rho = -math.log(floor) / epsilon
     steps = math.ceil(corollary_horizon(2, rho, epsilon))

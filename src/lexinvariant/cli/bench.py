@@ -25,7 +25,9 @@ class Arguments:
     """
 
     what: tyro.conf.Positional[Literal["train"]]
+    """What to measure."""
     preset: str = "paper-char"
+    """The model and batch to train, as for `lexinvariant train`."""
     batch_size: int = 0
     """Sequences a step; 0 is the preset's."""
     n_layers: int = 0

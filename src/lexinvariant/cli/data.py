@@ -13,7 +13,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.text import SPLITS, Corpus, Manifest, prepare
 
 FEWEST_HELD_OUT = 5
-"""Documents of a split below which a loss says more about them than about the model."""
+"""Fewest documents of a held-out split whose loss can be relied on."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ def summary(manifest: Manifest) -> str:
 
 
 def warn_of_few_documents(manifest: Manifest, splits: Sequence[str]) -> None:
-    """Documents are held out by a hash of their names, which of a few may take almost none."""
+    """Warn where the hash of the documents' names has held out too few of them."""
     total = sum(map(manifest.documents, SPLITS))
     for split in splits:
         n = manifest.documents(split)
-        # Of one or two long texts a part of each is held out: as many documents as there are to train on.
+        # One or two long texts are each cut into train, valid and test: then all splits have as many documents.
         if 0 < n < min(FEWEST_HELD_OUT, manifest.documents("train")):
             fraction = min(0.2, math.ceil(100 * 4 * FEWEST_HELD_OUT / total) / 100)
             print(
@@ -88,7 +88,7 @@ def main(argv: list[str]) -> int:
         Annotated[Prepare, tyro.conf.subcommand("prepare")] | Annotated[Check, tyro.conf.subcommand("check")],
         args=argv,
         prog="lexinvariant data",
-        description="Prepare and check training data.",
+        description="Prepare and check training data.\n\nexample: lexinvariant data prepare stdlib data/stdlib",
     )
     if isinstance(arguments, Check):
         corpus = Corpus.open(arguments.corpus, verify=True)

@@ -74,7 +74,7 @@ def main(argv: list[str]) -> int:
         model = load_weights(arguments.model)
     solver = Solver(model, language=language)
     symbols = split_symbols(text, arguments.tokens)
-    reading = solver.read(
+    found = solver.read(
         [symbols],
         cribs=cribs,
         crib_text=arguments.crib_text,
@@ -83,9 +83,9 @@ def main(argv: list[str]) -> int:
         top=arguments.top,
     )[0]
     if arguments.json:
-        print(json.dumps(reading.to_json(), ensure_ascii=False))
+        print(json.dumps(found.to_json(), ensure_ascii=False))
     else:
-        show(reading, symbols, language, Console(highlight=False, soft_wrap=True))
+        show(found, symbols, language, Console(highlight=False, soft_wrap=True))
     return 0
 
 
@@ -104,12 +104,9 @@ def _text(arguments: Arguments) -> str:
 def _cribs(pairs: Sequence[str]) -> dict[str, str]:
     cribs: dict[str, str] = {}
     for pair in pairs:
-        symbol, equals, plain = (
-            pair[:1] + pair[1:].partition("=")[0],
-            "=" in pair[1:],
-            pair[1:].partition("=")[2],
-        )
-        if not equals or not plain:
+        rest, _, plain = pair[1:].partition("=")  # from the second character on: the symbol itself may be "="
+        symbol = pair[:1] + rest
+        if not plain:
             raise UserError(f"The crib {pair!r} is not of the form CIPHER=plain, such as --crib X=e.")
         if cribs.setdefault(symbol, plain) != plain:
             raise UserError(
@@ -118,30 +115,26 @@ def _cribs(pairs: Sequence[str]) -> dict[str, str]:
     return cribs
 
 
-def show(
-    reading: "Decipherment", symbols: str | Sequence[str], language: "Language", console: Console
-) -> None:
+def show(found: "Decipherment", symbols: str | Sequence[str], language: "Language", console: Console) -> None:
     """The plaintext, the key and how sure they are."""
     # Letters are enciphered in either case alike, and the key knows the small one.
-    p_T = [reading.confidence.get(s, reading.confidence.get(language.letter(s) or s)) for s in symbols]
-    console.print(
-        coloured(reading.plaintext, symbols, p_T) if console.is_terminal else Text(reading.plaintext)
-    )
+    p_T = [found.confidence.get(s, found.confidence.get(language.letter(s) or s)) for s in symbols]
+    console.print(coloured(found.plaintext, symbols, p_T) if console.is_terminal else Text(found.plaintext))
     console.print()
     sure = [p for p in p_T if p is not None]
     total = len(sure)
     right = sum(sure) / max(1, total)
-    pairs = sorted(reading.key.items(), key=lambda pair: pair[1])
-    items = [f"{_shown(symbol)}={_shown(plain)} {reading.confidence[symbol]:.0%}" for symbol, plain in pairs]
+    pairs = sorted(found.key.items(), key=lambda pair: pair[1])
+    items = [f"{_shown(symbol)}={_shown(plain)} {found.confidence[symbol]:.0%}" for symbol, plain in pairs]
     per_line = max(1, LONGEST_KEY_LINE // (3 + max(map(len, items))))
     for start in range(0, len(items), per_line):
         console.print(
             Text(("key: " if start == 0 else "     ") + "   ".join(items[start : start + per_line]))
         )
     console.print(
-        Text(f"sure: {right:.1%} of {total} symbols are expected to be right ({reading.seconds:.2f} s)")
+        Text(f"sure: {right:.1%} of {total} symbols are expected to be right ({found.seconds:.2f} s)")
     )
-    for other in reading.alternatives:
+    for other in found.alternatives:
         shown = other.plaintext if len(other.plaintext) <= 200 else other.plaintext[:197] + "..."
         console.print(Text(f"or, {other.probability:.1%}: {shown}"))
 

@@ -34,15 +34,16 @@ def main(argv: list[str]) -> int:
     out = tyro.cli(Arguments, args=argv, prog="lexinvariant demo").out
     from lexinvariant.api import load
     from lexinvariant.decipher.solve import Solver
-    from lexinvariant.experiments.plan import Materials, run_all
+    from lexinvariant.experiments.registry import Pair
+    from lexinvariant.experiments.reproduce import run_all
     from lexinvariant.report.curves import demo_figure
     from lexinvariant.report.page import write_report
     from lexinvariant.training.loop import train
 
     print(f"1. A substitution cipher, read:\n\n{CIPHERTEXT}\n")
     solver = Solver()
-    reading = solver.read([CIPHERTEXT], top=0)[0]
-    decipher.show(reading, CIPHERTEXT, solver.language, Console(highlight=False, soft_wrap=True))
+    found = solver.read([CIPHERTEXT], top=0)[0]
+    decipher.show(found, CIPHERTEXT, solver.language, Console(highlight=False, soft_wrap=True))
 
     print("\n2. A lexinvariant model learns a language of 12 symbols, renamed at random in every sequence.")
     tiny = load(train(presets.preset("tiny"), out / "tiny", "tiny").model_folder)
@@ -74,10 +75,8 @@ def main(argv: list[str]) -> int:
         "\n5. The paper's experiments on the bundled model, with Python's own source as text, at small sizes."
     )
     report = out / "report"
-    run_all(
-        Materials("bundled", None, str(corpus), report, quick=True),
-        lambda line: print(f"   {line}", flush=True),
-    )
+    pair = Pair(model="bundled", data=str(corpus), out=report, quick=True)
+    run_all(pair, lambda line: print(f"   {line}", flush=True))
 
     print(f"\nThe learning curves are in {demo_figure(out)}.")
     print(f"The report is {write_report(report)}: open it in a browser.")

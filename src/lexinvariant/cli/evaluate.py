@@ -15,9 +15,9 @@ from lexinvariant.errors import UserError
 class Arguments:
     """Loss, perplexity at the end of the context and, with a deciphering head, the share of symbols it names rightly.
 
-    example: lexinvariant evaluate runs/mine/model --data data/stdlib --split test
-
-    example: lexinvariant evaluate bundled --data data/stdlib --lexicon gaussian --json
+    examples:
+      lexinvariant evaluate runs/mine/model --data data/stdlib --split test
+      lexinvariant evaluate bundled --data data/stdlib --lexicon gaussian --json
     """
 
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
@@ -25,13 +25,17 @@ class Arguments:
     data: str
     """A folder written by `lexinvariant data prepare`, or `markov12`."""
     split: Literal["valid", "test", "train"] = "valid"
+    """Which part of the data is read."""
     sequences: int = 1000
     """Whole contexts to average over."""
     batch_size: int = 16
+    """Sequences at a time."""
     lexicon: LexiconKind | None = None
     """Use the model under another lexicon than its own, such as gaussian."""
     seed: int = 0
+    """The same seed draws the same lexicons."""
     dtype: Literal["float32", "bfloat16"] = "float32"
+    """Type of the arithmetic; bfloat16 is faster on a GPU."""
     json: bool = False
     """Print one JSON object with all numbers, the loss at every position among them."""
     out: Path | None = None

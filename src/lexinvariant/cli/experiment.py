@@ -6,6 +6,7 @@ import shlex
 
 import tyro
 
+from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.experiments.registry import EXPERIMENTS, find_experiment
 
 
@@ -17,9 +18,10 @@ def main(argv: list[str]) -> int:
         for experiment in EXPERIMENTS:
             print(f"  {experiment.name:<12} {experiment.about}")
         print("\nOptions of one experiment: lexinvariant experiment NAME --help")
-        print("Example: lexinvariant experiment theory --quick --out runs/theory")
+        print("example: lexinvariant experiment theory --quick --out runs/theory")
         return 0
     experiment, rest = find_experiment(argv[0]), argv[1:]
+    keep_compiled_programs()  # before the experiment's module imports jax
     prog = f"lexinvariant experiment {experiment.name}"
     options = tyro.cli(experiment.Options, args=rest, prog=prog)
     command = shlex.join([*prog.split(), *rest])

@@ -20,9 +20,9 @@ class Build:
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
     """What the language is called."""
-    text: tuple[str, ...]
+    text: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")]
     """Sources of the text to count n-grams in."""
-    valid: tuple[str, ...]
+    valid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")]
     """Sources of other text of the language, to fit numbers on."""
     out: Path | None = None
     """The folder to write, if not NAME."""
@@ -51,7 +51,8 @@ class Show:
     example: lexinvariant language show english
     """
 
-    language: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|DIR")] = "english"
+    language: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME|DIR]")] = "english"
+    """A language that comes with the package, or a folder that `language build` wrote."""
 
 
 def main(argv: list[str]) -> int:
@@ -59,7 +60,7 @@ def main(argv: list[str]) -> int:
         Annotated[Build, tyro.conf.subcommand("build")] | Annotated[Show, tyro.conf.subcommand("show")],
         args=argv,
         prog="lexinvariant language",
-        description="Build languages for the solver of ciphers, and look at them.",
+        description="Build and show languages for the solver of ciphers.\n\nexample: lexinvariant language show",
     )
     if isinstance(arguments, Show):
         from lexinvariant.decipher.language import load_language

@@ -10,11 +10,12 @@ import tyro
 
 
 @dataclass(frozen=True)
-class ReportOptions:
+class Arguments:
     """Turn result rows (*.jsonl in DIR) into figures and one self-contained page, DIR/report.html.
 
-    Example: lexinvariant report runs/report --markdown
-    Example: lexinvariant report docs/rows --fill docs/results.md
+    examples:
+      lexinvariant report runs/report --markdown
+      lexinvariant report docs/rows --fill docs/results.md
     """
 
     rows: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
@@ -27,7 +28,7 @@ class ReportOptions:
 
 def main(argv: list[str]) -> int:
     """Write the report and say where it is."""
-    options = tyro.cli(ReportOptions, args=argv, prog="lexinvariant report")
+    options = tyro.cli(Arguments, args=argv, prog="lexinvariant report")
     from lexinvariant.report.markdown import fill_document, write_markdown
     from lexinvariant.report.page import write_report
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -16,11 +16,12 @@ class Arguments:
 
     Give the same command again to go on where it was stopped; --model and --baseline take trained models instead.
 
-    example: lexinvariant reproduce char-tiny --data data/stdlib --quick --out runs/reproduce
-    example: lexinvariant reproduce char-small --model bundled --data data/mixed --out runs/report
+    examples:
+      lexinvariant reproduce char-tiny --data data/stdlib --quick --out runs/reproduce
+      lexinvariant reproduce char-small --model bundled --data data/mixed --out runs/report
     """
 
-    preset: tyro.conf.Positional[str]
+    preset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET")]
     """A preset, as for `lexinvariant train`."""
     data: str = ""
     """A folder written by `lexinvariant data prepare`; presets with data of their own need none."""
@@ -39,6 +40,7 @@ class Arguments:
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Type of the experiments' arithmetic; bfloat16 is faster on a GPU."""
     seed: int = 0
+    """Seed of every lexicon, key and text drawn."""
 
 
 def main(argv: list[str]) -> int:

@@ -12,7 +12,10 @@ from lexinvariant.config import TrainConfig
 
 @dataclass(frozen=True)
 class Arguments:
-    """Train a model, or go on with the run in --out; every setting of the preset is an option."""
+    """Train a model, or go on with the run in --out; every setting of the preset is an option.
+
+    example: lexinvariant train char-small --data data/mixed --out runs/mine --steps 4000
+    """
 
     data: str = ""
     """Short for --data.path."""

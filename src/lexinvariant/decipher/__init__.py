@@ -1,1 +1,1 @@
-"""What the symbols of a text stand for: keys, probes, and the best reading of a ciphertext."""
+"""What the symbols of a text stand for: keys, probes, and the solver of ciphertexts."""

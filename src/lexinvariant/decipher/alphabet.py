@@ -31,7 +31,7 @@ WORD_BREAK = -1
 """In the place of a symbol's number, in a row of symbols: a word ends here. (It is a run of kept cells.)"""
 _SAMPLE = 20_000  # cells of a long text that are looked at to see what was enciphered
 MARKS = "\u0300-\u036f\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
-"""What belongs to the character before it: accents, enclosing keys, the form, skin and flag of an emoji."""
+"""Modify the character before: combining accents, keycaps, variation selectors, skin tones, flag tags."""
 FLAGS = "\U0001f1e6-\U0001f1ff"
 JOINED = re.compile(f"[{MARKS}{FLAGS}\u200d]")
 WHOLE = re.compile(f"[{FLAGS}]{{2}}|.(?:[{MARKS}]|\u200d.)*", re.DOTALL)
@@ -48,7 +48,7 @@ class Puzzle:
     symbol_T: Ids
     """The number of each cell's symbol, KEPT where it stands for itself."""
     spaced: bool
-    """Whether word breaks are to be seen."""
+    """Whether word breaks are visible."""
     language: Language
 
     @cached_property
@@ -81,8 +81,8 @@ class Puzzle:
 
 
 def split_symbols(text: str, tokens: bool = False) -> str | list[str]:
-    """The symbols of a text: what spaces part (tokens), or what is seen as one sign, though it be several characters
-    (a flag, a family); a text in which there is none of these is its own sequence of symbols.
+    """Split a text into symbols: at spaces (`tokens`), or into what is displayed as one sign, even if it is several
+    characters (a flag, a family of emoji). A text of single characters is returned as it is.
     """
     if tokens:
         return text.split()
@@ -92,7 +92,7 @@ def split_symbols(text: str, tokens: bool = False) -> str | list[str]:
 def make_puzzle(
     text: str | Sequence[str], language: Language, alphabet: Alphabet = "auto", unspaced: bool = False
 ) -> Puzzle:
-    """Take a text apart; a sequence of strings is a text whose symbols are its items."""
+    """Find a text's cipher symbols; a sequence of strings is a text whose symbols are its items."""
     cells = text if isinstance(text, str) else tuple(text)
     if len(cells) == 0 or (isinstance(cells, str) and not cells.strip()):
         raise UserError("There is nothing to decipher: give a text.")
@@ -168,7 +168,7 @@ def _number(cells: str | tuple[str, ...], language: Language, kind: Kind) -> tup
 
 
 def _shows_words(symbol_T: Ids, usual: Recognition) -> bool:
-    """Whether what stands between the symbols parts words: not where there is nothing, nor in groups of one size."""
+    """Whether the kept cells are word breaks: not in a long text without any, nor where all groups have one size."""
     (breaks,) = np.nonzero(symbol_T == KEPT)
     if len(breaks) == 0:
         return len(symbol_T) <= usual.max_word_length
@@ -179,7 +179,7 @@ def _shows_words(symbol_T: Ids, usual: Recognition) -> bool:
 
 
 def check_cribs(puzzle: Puzzle, cribs: Mapping[str, str], crib_text: str | None) -> dict[int, str]:
-    """What is known of the key, by symbol number; says what is wrong where it cannot be."""
+    """What is known of the key, by symbol number; an error where it is impossible or contradicts itself."""
     pairs = [*cribs.items()]
     if crib_text is not None:
         pairs += _aligned(puzzle, crib_text)
@@ -195,24 +195,24 @@ def check_cribs(puzzle: Puzzle, cribs: Mapping[str, str], crib_text: str | None)
             possible = len(plain) == 1 and plain in puzzle.language.characters
             wanted = f"one printable character of {puzzle.language.name}"
         if not possible:
-            raise UserError(f"{_said(symbol)} cannot stand for {_said(plain)}: give {wanted}.")
+            raise UserError(f"{_shown(symbol)} cannot stand for {_shown(plain)}: give {wanted}.")
         if symbol not in puzzle.symbols:
             if puzzle.kind == "letters" and letter(symbol) is None:
                 raise UserError(
-                    f"{_said(symbol)} is no cipher symbol, so it stands for itself and not for {_said(plain)}: give a "
-                    "letter of the ciphertext."
+                    f"{_shown(symbol)} is no cipher symbol, so it stands for itself and not for {_shown(plain)}: give "
+                    "a letter of the ciphertext."
                 )
             continue  # it does not occur, so it changes nothing but what other symbols can be
         number = puzzle.symbols.index(symbol)
         if known.setdefault(number, plain) != plain:
             raise UserError(
-                f"What is known contradicts itself: {_said(symbol)} cannot be both {_said(known[number])} and "
-                f"{_said(plain)}."
+                f"What is known contradicts itself: {_shown(symbol)} cannot be both {_shown(known[number])} and "
+                f"{_shown(plain)}."
             )
         if by_plain.setdefault(plain, symbol) != symbol:
             raise UserError(
-                f"What is known contradicts itself: {_said(by_plain[plain])} and {_said(symbol)} cannot both stand "
-                f"for {_said(plain)}."
+                f"What is known contradicts itself: {_shown(by_plain[plain])} and {_shown(symbol)} cannot both stand "
+                f"for {_shown(plain)}."
             )
     return known
 
@@ -223,20 +223,20 @@ def _aligned(puzzle: Puzzle, crib_text: str) -> list[tuple[str, str]]:
     for number, cell, plain in zip(puzzle.symbol_T.tolist(), puzzle.cells, crib_text, strict=False):
         if number == KEPT and cell != plain:
             raise UserError(
-                f"The known text does not fit: it has {_said(plain)} where the ciphertext keeps {_said(cell)}; it must "
-                "begin where the ciphertext begins."
+                f"The known text does not fit: it has {_shown(plain)} where the ciphertext keeps {_shown(cell)}; it "
+                "must begin where the ciphertext begins."
             )
         if number != KEPT:
             if puzzle.kind != "ascii" and puzzle.language.letter(plain) is None:
                 raise UserError(
-                    f"The known text does not fit: it has {_said(plain)} where {_said(cell)} stands for a letter; "
+                    f"The known text does not fit: it has {_shown(plain)} where {_shown(cell)} stands for a letter; "
                     "leave out what the ciphertext leaves out."
                 )
             pairs.append((puzzle.symbols[number], plain))
     return pairs
 
 
-def _said(symbol: str) -> str:
-    """A symbol within a sentence: one that is not seen is spelled out, a long one is cut."""
+def _shown(symbol: str) -> str:
+    """A symbol as error messages show it: invisible ones are spelled out, long ones cut."""
     short = symbol if len(symbol) <= 20 else symbol[:19] + "…"
     return short if short.isprintable() and not short.isspace() else repr(short)

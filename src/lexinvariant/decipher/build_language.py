@@ -6,7 +6,7 @@ What is fitted, and how:
 - stuck_above, not_language_above: quantiles of what validation texts themselves cost the n-grams;
 - n_keys of the letter search, the judge's weight and reach, the model's weight: the best of a few values each, one
   after the other (`_TUNED`), by the error rate on enciphered validation texts; a quick build keeps those of English;
-- calibrations: the inverse temperature, slope and shift under which what was right and wrong is likeliest.
+- calibrations: the inverse temperature, slope and shift of greatest likelihood.
 All else (lengths of samples and bands, the trace's decay) is as in English, whose language.json is the pattern.
 """
 
@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -37,7 +37,14 @@ from lexinvariant.decipher.language import (
     Table,
     load_language,
 )
-from lexinvariant.decipher.samples import Sample, Setting, draw_samples, plain_text
+from lexinvariant.decipher.samples import (
+    Sample,
+    Setting,
+    draw_samples,
+    enciphered_pairs,
+    plain_text,
+    solver_options,
+)
 from lexinvariant.decipher.solve import KeyPosterior, Solver
 from lexinvariant.errors import UserError
 from lexinvariant.text.sources import read_documents
@@ -69,13 +76,14 @@ _CALIBRATED: dict[Evidence, Plan] = {
 
 @dataclass(frozen=True)
 class _Tuned:
-    """A number to be chosen among a few values, the cheapest or likeliest first."""
+    """A number to be chosen among a few values, the cheapest or likeliest first, on the texts of a plan."""
 
     what: str
     values: tuple[float, ...]
     change: Callable[[Language, float], Language]
     plan: Plan
     needs: Evidence
+    """It is left alone where the language has no such evidence."""
 
 
 def _with_more_keys(language: Language, factor: float) -> Language:
@@ -90,36 +98,33 @@ def _with_more_keys(language: Language, factor: float) -> Language:
     return replace(language, letter_search=replace(language.letter_search, bands=bands))
 
 
-_SHORT_TEXTS: Plan = (("spaced", 32), ("spaced", 64), ("unspaced", 64))
+def _field(part: str, name: str) -> Callable[[Language, float], Language]:
+    """A change of one field of one part of a language."""
+    return lambda language, value: replace(
+        language, **{part: replace(getattr(language, part), **{name: value})}
+    )
+
+
+_SHORT: Plan = (("spaced", 32), ("spaced", 64), ("unspaced", 64))
+_KEYS: Plan = (*_SHORT, ("spaced", 100), ("spaced", 200))
+_ASCII: Plan = (("ascii", 240), ("ascii", 480))
 _TUNED = (
+    _Tuned("n_keys of the letter search, beside English's", (0.5, 1.0, 2.0), _with_more_keys, _KEYS, "ngram"),
     _Tuned(
-        "n_keys of the letter search, beside English's",
-        (0.5, 1.0, 2.0),
-        _with_more_keys,
-        (*_SHORT_TEXTS, ("spaced", 100), ("spaced", 200)),
-        "ngram",
-    ),
-    _Tuned(
-        "judging.weight",
-        (0.75, 0.5, 0.65, 0.85, 1.0),
-        lambda language, weight: replace(language, judging=replace(language.judging, weight=weight)),
-        _SHORT_TEXTS,
-        "judge_spaced",
+        "judging.weight", (0.75, 0.5, 0.65, 0.85, 1.0), _field("judging", "weight"), _SHORT, "judge_spaced"
     ),
     _Tuned(
         "judging.max_ngram_excess",
         (9.0, 6.0, 12.0, 15.0),
-        lambda language, nats: replace(language, judging=replace(language.judging, max_ngram_excess=nats)),
-        _SHORT_TEXTS,
+        _field("judging", "max_ngram_excess"),
+        _SHORT,
         "judge_spaced",
     ),
     _Tuned(
         "character_search.model_weight",
         (2.0, 0.5, 1.0, 4.0),
-        lambda language, weight: replace(
-            language, character_search=replace(language.character_search, model_weight=weight)
-        ),
-        (("ascii", 240), ("ascii", 480)),
+        _field("character_search", "model_weight"),
+        _ASCII,
         "characters",
     ),
 )
@@ -159,7 +164,7 @@ def build_language(
     _check_amount("validation text", held_out, MIN_VALID_LETTERS, language)
     log(f"{len(language.letters)} letters: {language.letters}")
 
-    # A model or a judge that will not do is told of before the counting.
+    # Load the model and the judge first: if one does not suit, say so before the counting.
     weights = Solver(language=language).model
     if judge is not None:
         load_judge(judge, language.letters)
@@ -349,10 +354,10 @@ class _Fitting:
         solver = Solver(self.model, language=language)
         wrong = []
         for setting, samples in tests:
-            readings = solver.read([sample.cipher for sample in samples], **_options(setting), top=0)
-            for sample, reading in zip(samples, readings, strict=True):
-                pairs = zip(sample.plain, reading.plaintext, strict=True)
-                wrong += [a != b for a, b in pairs if a != " " or setting == "ascii"]
+            found = solver.read([sample.cipher for sample in samples], **solver_options(setting), top=0)
+            for sample, decipherment in zip(samples, found, strict=True):
+                pairs = enciphered_pairs(sample.plain, decipherment.plaintext, setting)
+                wrong += [a != b for a, b in pairs]
         return float(np.mean(wrong))
 
     def calibrate(self) -> None:
@@ -365,7 +370,7 @@ class _Fitting:
             found: list[tuple[Sample, KeyPosterior]] = []
             for setting, length in plan:
                 samples = self._samples(setting, length, seed=1)
-                found += [(s, solver.key_posterior(s.cipher, **_options(setting))) for s in samples]
+                found += [(s, solver.key_posterior(s.cipher, **solver_options(setting))) for s in samples]
             fits = [(*_fit_at(found, beta), beta) for beta in TEMPERATURES]
             loss, slope, shift, beta = min(fits)
             fitted = Calibration(beta, round(slope, 3), round(shift, 3))
@@ -389,7 +394,3 @@ def _fit_at(
         right += [plain == truth[symbol] for symbol, plain in posterior.spelled(letter_S).items()]
     slope, shift, loss = calibration.fit(np.array(share), np.array(right, np.float64))
     return loss, slope, shift
-
-
-def _options(setting: Setting) -> dict[str, Any]:
-    return {"alphabet": "ascii" if setting == "ascii" else "letters", "unspaced": setting == "unspaced"}

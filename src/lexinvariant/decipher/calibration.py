@@ -1,4 +1,4 @@
-"""How likely a reading is right, given what its keys cost: numbers fitted on held-out validation text."""
+"""How likely a key is right, given what all candidate keys cost: numbers fitted on held-out validation text."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Calibration:
 
 
 def fit(share_N: Floats, right_N: Floats, n_pseudo_wrong: float = 1.0) -> tuple[float, float, float]:
-    """Slope and shift under which what was right (1) and wrong (0) is likeliest, and the mean loss in nats.
+    """Logistic regression of right (1) or wrong (0) on the shares' logits: slope, shift and mean loss in nats.
 
-    `n_pseudo_wrong` wrong symbols of the largest share are added, so that a small sample does not promise certainty.
+    `n_pseudo_wrong` wrong symbols of the largest share are added: a small sample must not promise certainty.
     """
     from scipy.optimize import minimize
 

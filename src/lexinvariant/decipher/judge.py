@@ -1,4 +1,4 @@
-"""The judge of keys: which of those that the n-gram found, and of those near them, a language model reads best."""
+"""Candidate keys ranked again by a language model: those that the n-gram found, and those one swap away."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from lexinvariant.decipher.judge_lm import JudgeLM
 from lexinvariant.decipher.language import Language
 from lexinvariant.decipher.search import Candidates, SearchProblem
 
-_OVERHEAD = 8  # characters that a reading costs beside its own: very short texts are not read in thousands
+_OVERHEAD = (
+    8  # characters that a candidate counts beside its own, lest a very short text has thousands of them
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -20,7 +22,7 @@ Ints = NDArray[np.int32]
 def rank_by_judge(
     judge: JudgeLM, language: Language, problem: SearchProblem, candidates: Candidates
 ) -> Candidates:
-    """The judge's cost and the n-gram's of the keys that matter, and of what is one swap away from the best."""
+    """Rank by a weighted sum of the judge's and the n-gram's costs: the best keys, and keys one swap from the best."""
     settings = language.judging
     row = problem.pieces[0]
     letters = np.array(list(language.letters + " "))

@@ -1,11 +1,11 @@
-"""The judge: a standard language model of characters, in NumPy, for many readings of one ciphertext at once.
+"""The judge: a standard language model of characters, in NumPy, that scores many candidate plaintexts at once.
 
-Readings of one text begin alike, so each different prefix is read once: the readings are a prefix tree, and all
-products with the model's matrices are over its nodes. A tree has a new shape for every text, for which XLA would
-compile a new program each time; NumPy needs no compilation, and a command that deciphers one text needs no jax.
+Candidates of one text begin alike, so each different prefix is read once: they are a prefix tree, and all products
+with the model's matrices are over its nodes. A tree has a new shape for every text, for which XLA would compile a new
+program each time; NumPy needs no compilation, and a command that deciphers one text needs no jax.
 `model.transformer` is the model as it was trained, and a test holds the two together.
 
-N readings, T positions, U nodes; the other axes are those of the parameters (`model.params`).
+N candidates, T positions, U nodes; the other axes are those of the parameters (`model.params`).
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class JudgeLayer:
 
 
 class JudgeLM:
-    """Scores readings: -log p of each, given that a text begins with a word.
+    """Scores plaintexts: -log p of each, given that a text begins with a word.
 
-    `token_of` is the token of each character that readings are written in, the space among them.
+    `token_of` is the token of each character that plaintexts are written in, the space among them.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ def _layer(of: Mapping[str, Singles]) -> JudgeLayer:
 
 
 def prefix_tree(tok_NT: Ints) -> tuple[Ints, Ints]:
-    """Of sorted readings: the node of every position, and where (in the flattened readings) each node stands first."""
+    """Of sorted texts: the node of every position, and where (in the flattened texts) each node stands first."""
     new_NT = np.ones(tok_NT.shape, bool)
     new_NT[1:] = np.logical_or.accumulate(tok_NT[1:] != tok_NT[:-1], axis=1)
     number_NT = np.where(new_NT, np.cumsum(new_NT).reshape(tok_NT.shape) - 1, 0)
@@ -185,7 +185,7 @@ def distance_buckets(n: int, buckets: int, max_distance: int) -> Ints:
 
 
 def load_judge(folder: Path, letters: str) -> JudgeLM:
-    """The judge in a folder that `lexinvariant export` wrote, for readings in these letters and the space."""
+    """The judge in a folder that `lexinvariant export` wrote, for plaintexts in these letters and the space."""
     from lexinvariant.text import load_vocab
 
     try:
@@ -215,7 +215,7 @@ def _libraries() -> ThreadpoolController:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Within, a matrix product uses one core, since the readings are dealt out to all: BLAS' own threads wait for each
+    """Within, a matrix product uses one core, since the texts are dealt out to all: BLAS' own threads wait for each
     other at every product, which takes many times as long where another program is at work too.
     """
     with _BLAS_LOCK, _libraries().limit(limits=1, user_api="blas"):

@@ -1,7 +1,7 @@
-"""A language, as the solver knows it: its letters, its n-grams, its judge and every number that depends on it.
+"""A language for the solver: its letters, n-grams and judge, and every number that depends on the language.
 
 A language is a folder: language.json (the fields of `Language`), five tables of n-grams and, where there is one, the
-model that judges short readings. `lexinvariant language build` writes it; nothing in the code is about English.
+model that judges short texts. `lexinvariant language build` writes it; nothing in the code is about English.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ JUDGE_FOLDER = "judge"
 Table = Literal["spaced", "spaced-short", "unspaced", "unspaced-short", "characters"]
 """n-grams of words, of letters without spaces (long ones, and short ones for the first search), of all characters."""
 Evidence = Literal["ngram", "judge_spaced", "judge_unspaced", "characters"]
-"""What a reading was chosen by: n-grams of letters alone; n-grams and the judge, which knows less where it sees no
+"""What a key was chosen by: n-grams of letters alone; n-grams and the judge, which knows less where it sees no
 spaces; or n-grams of characters, with the lexinvariant model where there is one."""
 
 
 @dataclass(frozen=True)
 class Recognition:
-    """By what a text's kind is told: whether its letters alone were enciphered, and whether its words can be seen."""
+    """Thresholds that decide whether only letters were enciphered, and whether word breaks are visible."""
 
     min_letter_share: float
-    """Where fewer of the visible characters are letters, more than letters was enciphered."""
+    """If a smaller share of the visible characters are letters, more than letters was enciphered."""
     max_inner_capital_share: float
-    """So many capitals may follow a small letter, as a share of all pairs of letters."""
+    """The largest share of adjacent letters in which a capital follows a small letter."""
     max_mean_word_length: float
-    """Visible characters for each space, beyond which spaces do not part words."""
+    """Visible characters for each space, beyond which spaces are not word breaks."""
     max_word_length: int
     """Letters in a row, beyond which a text was written without spaces."""
 
@@ -114,23 +114,23 @@ class CharacterSearch:
     effort: Effort
     searched_symbols: int
     model_weight: float
-    """What the lexinvariant model's log-probabilities count beside those of the n-gram."""
+    """Weight of the lexinvariant model's log-probabilities; the n-gram's have weight 1."""
 
 
 @dataclass(frozen=True)
 class Judging:
-    """When and how the judge, a standard language model, is asked about short readings."""
+    """When and how the judge, a standard language model, is asked about short texts."""
 
     weight: float
-    """The judge's part in the cost of a reading; the n-gram has the rest."""
+    """The judge's part in the cost of a key; the n-gram has the rest."""
     max_symbols: int
     """Longer texts need no judge: the n-grams leave nothing to ask."""
     max_ngram_excess: float
     """Nats that a key may cost the n-gram more than its best: beyond that the judge cannot overrule it."""
     max_characters: int
-    """Characters that the judge is given for one text, in all readings together..."""
+    """Characters that the judge is given for one text, in all candidate plaintexts together..."""
     min_readings: int
-    """... but always at least so many readings."""
+    """... but always at least so many candidates."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Language:
     judging: Judging
     calibrations: Calibrations
     trace_decay: float
-    """In the trace of a key: what an occurrence of a symbol counts beside the one after it."""
+    """In the trace of a key: the weight of an occurrence of a symbol, relative to the next one."""
     folder: Path = dataclasses.field(default=Path(), compare=False)
 
     def __post_init__(self) -> None:
@@ -255,7 +255,7 @@ def bundled_languages() -> list[str]:
 
 @cache
 def _bundled(name: str) -> Language:
-    """Read once, with all that it has read itself."""
+    """Cached, so its tables and judge are read once in a process."""
     return _read(LANGUAGES / name)
 
 

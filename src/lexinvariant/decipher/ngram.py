@@ -1,8 +1,8 @@
 """A compact character n-gram: the first judge of a decipherment, small enough to come with the package.
 
 It is an interpolated Kneser-Ney model, kept as one byte for every possible n-gram (the cost of its last symbol in
-sixteenths of a nat), so that scoring is one look-up a symbol. On disk stands only what the shorter n-gram does not
-know: a penalty for each context that was seen, and a gain for each n-gram that was.
+sixteenths of a nat): scoring is one look-up a symbol. The file stores only what differs from the next shorter n-gram:
+a penalty for each context that was seen, and a gain for each n-gram that was.
 
 `lexinvariant language build` counts the tables of a language; the same text gives the same bytes.
 """
@@ -23,7 +23,6 @@ from lexinvariant.errors import UserError
 SCALE = 16
 """Costs are whole numbers of 1/SCALE nats."""
 MAX_COST = 255
-_CHUNK = 1 << 24  # symbols counted at a time
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 0, "pb": 0}]
 
 Ids = NDArray[np.integer]
@@ -44,12 +43,11 @@ class NGram:
     def size(self) -> int:
         return len(self.alphabet)
 
-    def padded(self, symbol_T: Ids) -> Ids:
-        """With a word break before and after, where the alphabet has one: a text begins and ends with a word."""
+    def padded(self, symbol_T: Ids, space: int) -> Ids:
+        """With spaces before and after, where the alphabet has the space: a text begins and ends with a word."""
         if " " not in self.alphabet:
             return symbol_T
-        space = self.alphabet.index(" ")
-        return np.concatenate([[space] * (self.order - 1), symbol_T, [space]])
+        return np.concatenate([np.full(self.order - 1, space), symbol_T, [space]])
 
     def stationary_distribution(self) -> NDArray[np.float64]:
         """How common each symbol is in the long run."""
@@ -63,7 +61,8 @@ class NGram:
 
     def nats(self, text: str) -> float:
         """Total cost of a text over this alphabet."""
-        symbol_T = self.padded(np.array([self.alphabet.index(character) for character in text]))
+        symbol_T = np.array([self.alphabet.index(character) for character in text])
+        symbol_T = self.padded(symbol_T, self.alphabet.find(" "))
         return float(self.cost_G[ngram_codes(symbol_T, self.order, self.size)].sum(dtype=np.int64)) / SCALE
 
 
@@ -76,11 +75,11 @@ def ngram_codes(symbol_T: Ids, order: int, size: int) -> NDArray[np.int64]:
     return code_T
 
 
-def count_ngrams(texts: Iterable[str], alphabet: str, order: int) -> list[Counts]:
-    """counts[n-1]: how often each n-gram occurs in the texts, up to the order."""
+def count_ngrams(texts: Iterable[str], alphabet: str, order: int, chunk: int = 1 << 24) -> list[Counts]:
+    """counts[n-1]: how often each n-gram occurs in the texts, up to the order; about `chunk` symbols at a time."""
     size = len(alphabet)
     totals = [np.zeros(size**n, np.int64) for n in range(1, order + 1)]
-    for symbol_T in _chunks(texts, alphabet):
+    for symbol_T in _chunks(texts, alphabet, chunk):
         for n, total_G in enumerate(totals, start=1):
             total_G += np.bincount(ngram_codes(symbol_T, n, size), minlength=size**n)
     if not totals[-1].any():
@@ -88,11 +87,9 @@ def count_ngrams(texts: Iterable[str], alphabet: str, order: int) -> list[Counts
     return totals
 
 
-def _chunks(texts: Iterable[str], alphabet: str) -> Iterator[NDArray[np.int64]]:
-    """The texts as numbers, a few million at a time; characters that are not of the alphabet are left out."""
-    number_U = np.full(
-        max(map(ord, alphabet)) + 2, -1, np.int64
-    )  # the last entry is for all higher code points
+def _chunks(texts: Iterable[str], alphabet: str, chunk: int) -> Iterator[NDArray[np.int64]]:
+    """The texts as numbers, about `chunk` at a time; characters that are not of the alphabet are left out."""
+    number_U = np.full(max(map(ord, alphabet)) + 2, -1, np.int64)  # the last entry: all higher code points
     number_U[[ord(character) for character in alphabet]] = np.arange(len(alphabet))
     waiting: list[NDArray[np.int64]] = []
     n_waiting = 0
@@ -101,7 +98,7 @@ def _chunks(texts: Iterable[str], alphabet: str) -> Iterator[NDArray[np.int64]]:
         symbol_T = number_U[np.minimum(code_T, len(number_U) - 1)]
         waiting.append(symbol_T[symbol_T >= 0])
         n_waiting += len(waiting[-1])
-        if n_waiting >= _CHUNK:
+        if n_waiting >= chunk:
             yield np.concatenate(waiting)
             waiting, n_waiting = [], 0
     if waiting:

@@ -1,9 +1,8 @@
-"""The paper's probe: a small network that reads, off a frozen model's final states, which symbol it has just seen.
+"""The paper's probe: a small network that names, from a frozen model's final states, the symbol just read.
 
 Two layers and a learned table E' of its own as output embedding, trained to name the current token while the
-model's lexicon is drawn anew for every sequence. The joint deciphering head of a model does the same work and has
-the same form, once on the states alone and once in hindsight: `SymbolNamer` holds a
-function from (params, h_BTD, read_BT) to logits_BTV together with its parameters.
+model's lexicon is drawn anew for every sequence. A model's own deciphering head does the same; `SymbolNamer` is what
+the probe, the head and the head in hindsight have in common.
 """
 
 import dataclasses
@@ -36,6 +35,9 @@ from lexinvariant.training.progress import TrainProgress
 from lexinvariant.training.step import decipher_sums
 
 SECONDS_BETWEEN_SAVES = 60.0
+
+NamingFunction = Callable[[Any, jax.Array, jax.Array], jax.Array]
+"""(params, h_BTD, read_BT) -> logits_BTV; read_BT is True where the text has been read."""
 
 
 @dataclass(frozen=True)
@@ -106,37 +108,32 @@ def probe_logits(params: ProbeParams, h_BTD: jax.Array) -> jax.Array:
 
 @dataclass(frozen=True)
 class SymbolNamer:
-    """Whatever names symbols from final states: a function of (params, h_BTD, read_BT) with its parameters."""
+    """Names symbols from final states: a function with its parameters."""
 
     name: str
     params: Any
-    function: Callable[[Any, jax.Array, jax.Array], jax.Array]
+    function: NamingFunction
     looks_ahead: bool = False
     """Whether what it says of a symbol depends on the text after it too."""
 
     def logits(self, h_BTD: jax.Array, n_read: int | None = None) -> jax.Array:
         """logits_BTV, when that much of the text is read (default: all)."""
         length = h_BTD.shape[1]
-        return _read_out(self.function, self.params, h_BTD, length if n_read is None else n_read)
+        return _logits(self.function, self.params, h_BTD, length if n_read is None else n_read)
 
 
 @partial(jax.jit, static_argnames=("function",))
-def _read_out(
-    function: Callable[[Any, jax.Array, jax.Array], jax.Array],
-    params: Any,
-    h_BTD: jax.Array,
-    n_read: jax.Array,
-) -> jax.Array:
+def _logits(function: NamingFunction, params: Any, h_BTD: jax.Array, n_read: jax.Array) -> jax.Array:
     read_BT = jnp.broadcast_to(jnp.arange(h_BTD.shape[1]) < n_read, h_BTD.shape[:2])
     return function(params, h_BTD, read_BT)
 
 
 @cache
-def _head(config: ModelConfig, in_hindsight: bool) -> Callable[[Any, jax.Array, jax.Array], jax.Array]:
-    def read(params: Params, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Array:
+def _head(config: ModelConfig, in_hindsight: bool) -> NamingFunction:
+    def name(params: Params, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Array:
         return decipher_logits(params, config, h_BTD, read_BT if in_hindsight else None)
 
-    return read
+    return name
 
 
 def _probe(params: ProbeParams, h_BTD: jax.Array, read_BT: jax.Array) -> jax.Array:
@@ -170,15 +167,12 @@ class Probe:
     metrics: Mapping[str, float]
     """Of the last training step: loss in nats, share of symbols named rightly, and both at the end of the context."""
 
-    def logits(self, h_BTD: jax.Array) -> jax.Array:
-        return self.reader.logits(h_BTD)
-
     @property
-    def reader(self) -> SymbolNamer:
+    def namer(self) -> SymbolNamer:
         return SymbolNamer("probe", self.params, _probe)
 
     def check(self, config: ModelConfig, model_hash: str) -> None:
-        """A probe reads the states of the model it was trained on, and of no other."""
+        """Refuse a model that the probe was not trained on."""
         size, width = self.params.table_VD.shape
         if (size, width) != (config.vocab_size, config.width):
             raise UserError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,6 +29,16 @@ class Sample:
 def cipher_alphabet(setting: Setting, language: Language) -> str:
     """The characters that are permuted."""
     return language.characters.replace("\n", "") if setting == "ascii" else language.letters
+
+
+def solver_options(setting: Setting) -> dict[str, Any]:
+    """The options of `Solver.read` for texts of a setting."""
+    return {"alphabet": "ascii" if setting == "ascii" else "letters", "unspaced": setting == "unspaced"}
+
+
+def enciphered_pairs(plain: str, deciphered: str, setting: Setting) -> list[tuple[str, str]]:
+    """(true, deciphered) characters wherever a symbol was enciphered: spaces only where they were."""
+    return [(a, b) for a, b in zip(plain, deciphered, strict=True) if a != " " or setting == "ascii"]
 
 
 def plain_text(text: str, setting: Setting, language: Language) -> str:

@@ -1,9 +1,8 @@
 """The best keys of a substitution cipher under an n-gram: population annealing.
 
-Many keys at once are changed by swaps, hot at first (any swap is taken) and then ever colder, until a swap is taken
-as often as the n-gram's probabilities say. Every few swaps the population is resampled: each key goes on about as often
-as the lower temperature has made it likelier than the others. At the end it is a sample of the n-gram's posterior over
-keys, which is what confidence is made of, and the best key met on the way is kept too.
+Many keys at once are changed by Metropolis swaps, at a temperature that falls to the n-gram's own (1). Every few swaps
+the population is resampled by the importance weights of the lower temperature. At the end it is a sample of the
+n-gram's posterior over keys, from which confidence is computed; the best key met on the way is kept too.
 
 All keys try the same swap of two cipher symbols at a time: only the n-grams that hold one of the two are looked up,
 and they are the same ones for every key. NumPy does this faster than XLA on a CPU (its look-ups cost half), and
@@ -63,7 +62,7 @@ class KeyToNGrams:
 
     def __init__(self, problem: SearchProblem) -> None:
         size, order = problem.ngram.size, problem.ngram.order
-        padded = [_padded(problem.ngram, np.asarray(piece, np.int64)) for piece in problem.pieces]
+        padded = [problem.ngram.padded(np.asarray(p, np.int64), WORD_BREAK) for p in problem.pieces]
         padded = [piece for piece in padded if len(piece) >= order]
         n = sum(len(piece) - order + 1 for piece in padded)
         fixed_T, weight_ST = np.zeros(n, np.int64), np.zeros((problem.n_slots, n), np.int64)
@@ -86,12 +85,6 @@ class KeyToNGrams:
             if len(place):
                 code_TR[place] += weight_T[place, None] * key_R
         return code_TR
-
-
-def _padded(ngram: NGram, piece: Ids) -> Ids:
-    if " " not in ngram.alphabet:
-        return piece
-    return np.concatenate([np.full(ngram.order - 1, WORD_BREAK), piece, [WORD_BREAK]])
 
 
 def costs(problem: SearchProblem, key_NS: Ints) -> Floats:
@@ -154,8 +147,8 @@ def keys_by_posterior(problem: SearchProblem, logp_SV: Floats, n_keys: int, rng:
 def anneal(
     problem: SearchProblem, first_SR: Ints, effort: Effort, rng: np.random.Generator
 ) -> tuple[Candidates, Ints]:
-    """Search from the first keys; returns the candidates (the last population, and the best key that each of its places
-    has held), and the last population as it is, to go on from.
+    """Search from the first keys; returns the candidates (the last population, and the best key seen in each of its
+    slots), and the last population, to continue from.
     """
     to_ngrams = KeyToNGrams(problem)
     cost_G = problem.ngram.cost_G
@@ -223,7 +216,7 @@ def anneal(
 
 
 def _resample(total_R: NDArray[np.int64], colder: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Numbers of the keys that go on, each about as often as it has become likelier than the others."""
+    """Systematic resampling: indices of keys, in proportion to exp(-colder * cost)."""
     weight_R = np.cumsum(np.exp(-colder * (total_R - total_R.min())))
     mark_R = (np.arange(len(total_R)) + rng.random()) / len(total_R) * weight_R[-1]
     return np.minimum(np.searchsorted(weight_R, mark_R), len(total_R) - 1)

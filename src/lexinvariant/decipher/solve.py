@@ -1,11 +1,10 @@
-"""The best reading of a ciphertext: n-grams find good keys, a neural model chooses among them, and both say how sure.
+"""The solver of ciphertexts: n-grams find good keys, and a neural model chooses among them where n-grams cannot tell.
 
 Where letters were enciphered, an n-gram search finds the keys worth looking at in a fraction of a second, and
-for short texts a small standard language model (the judge) compares their readings. Where everything was enciphered,
+for short texts a small standard language model (the judge) compares their plaintexts. Where everything was enciphered,
 the lexinvariant model names the symbols first, and an n-gram of characters refines what it said.
 
-The key that is returned is the one with the fewest wrong symbols to be expected over all candidates, each weighing
-as much as it is likely.
+The key that is returned minimises the expected number of wrong symbols under the candidates' probabilities.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,10 +36,8 @@ if TYPE_CHECKING:  # jax takes a second to import, and most texts need none
 
 MIN_TEXTS_FOR_WORKERS = 64
 """Texts from which on it pays to start other processes."""
-_N_WINDOWS, _HALF_WINDOW = (
-    4,
-    20,
-)  # of a long text: samples, and symbols on either side of one that no sample holds
+_N_WINDOWS = 4  # samples of a long text
+_HALF_WINDOW = 20  # symbols kept on either side of a symbol that no sample holds
 _MAX_CLIMBS = 20
 
 Floats = NDArray[np.float64]
@@ -49,7 +46,7 @@ Ints = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another reading, and the probability of its key among all that were found."""
+    """Another plaintext, and the probability of its key among all that were found."""
 
     plaintext: str
     key: dict[str, str]
@@ -58,7 +55,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Decipherment:
-    """One ciphertext read: its plaintext, what every cipher symbol stands for, and how sure that is."""
+    """The plaintext of a ciphertext, what every cipher symbol stands for, and how sure that is."""
 
     plaintext: str
     key: dict[str, str]
@@ -74,7 +71,7 @@ class Decipherment:
 
 @dataclass(frozen=True)
 class KeyPosterior:
-    """Candidate keys of one ciphertext with their costs, and the kind of evidence that the costs are of."""
+    """Candidate keys of one ciphertext with their costs, and the evidence that the costs come from."""
 
     puzzle: Puzzle
     problem: SearchProblem
@@ -87,8 +84,8 @@ class KeyPosterior:
         return _nats_per_symbol(self.problem, self.candidates)
 
     def best_key(self, calibration: Calibration) -> tuple[Ints, Floats, Floats]:
-        """(letter_S, share_S, weight_N): the key with the fewest wrong symbols to expect, each symbol's share of the
-        candidates' weight, and that weight.
+        """(letter_S, share_S, weight_N): the key with the fewest expected wrong symbols, the total weight of the
+        candidates that agree on each symbol, and the weight of each candidate.
         """
         weight_N = calibration.weights(self.candidates.cost_N)
         share_SV = np.zeros((self.problem.n_symbols, self.problem.ngram.size))
@@ -153,7 +150,7 @@ class Solver:
         """Read ciphertexts, each under its own key; a text may also be a list of symbols.
 
         Cribs (cipher symbol -> character) hold for every text; `crib_text` is the known beginning of the plaintext.
-        What a text is read as does not depend on the others.
+        The result for a text does not depend on the other texts.
         """
         puzzles = [make_puzzle(text, self.language, alphabet, unspaced) for text in texts]
         known = [check_cribs(puzzle, cribs or {}, crib_text) for puzzle in puzzles]
@@ -161,27 +158,21 @@ class Solver:
         def read_one(number: int) -> Decipherment:
             started = time.perf_counter()
             posterior = self._posterior(puzzles[number], known[number], alphabet, unspaced)
-            reading = posterior.decipherment(self.language.calibrations.of(posterior.evidence), top)
-            return replace(reading, seconds=time.perf_counter() - started)
+            decipherment = posterior.decipherment(self.language.calibrations.of(posterior.evidence), top)
+            return replace(decipherment, seconds=time.perf_counter() - started)
 
         numbers = range(len(puzzles))
         light = [number for number in numbers if self._needs_no_model(puzzles[number])]
-        readings: dict[int, Decipherment] = {}
+        found: dict[int, Decipherment] = {}
         if len(light) >= MIN_TEXTS_FOR_WORKERS:
-            options = {
-                "cribs": cribs,
-                "crib_text": crib_text,
-                "alphabet": alphabet,
-                "unspaced": unspaced,
-                "top": top,
-            }
-            read_here = partial(_one_by_one, self, options)
-            done = read_on_all_cores([texts[number] for number in light], self.language, options, read_here)
-            readings = dict(zip(light, done, strict=True))
-        rest = [number for number in numbers if number not in readings]
+            kind = {"alphabet": alphabet, "unspaced": unspaced}
+            options = {"cribs": cribs, "crib_text": crib_text, "top": top} | kind
+            done = read_on_all_cores(self, [texts[number] for number in light], options)
+            found = dict(zip(light, done, strict=True))
+        rest = [number for number in numbers if number not in found]
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # one text's search beside another's judging
-            readings |= zip(rest, pool.map(read_one, rest), strict=True)
-        return [readings[number] for number in numbers]
+            found |= zip(rest, pool.map(read_one, rest), strict=True)
+        return [found[number] for number in numbers]
 
     def key_posterior(
         self, text: str | Sequence[str], *, alphabet: Alphabet = "auto", unspaced: bool = False
@@ -305,12 +296,6 @@ def _whole_words(row: NDArray[np.integer], start: int, end: int) -> NDArray[np.i
     if len(breaks) < 3:
         return piece
     return piece[breaks[0] + 1 if start else 0 : breaks[-1] if end < len(row) else len(piece)]
-
-
-def _one_by_one(
-    solver: Solver, options: Mapping[str, Any], texts: Sequence[str | Sequence[str]]
-) -> list[Decipherment]:
-    return [solver.read([text], **options)[0] for text in texts]
 
 
 def _nats_per_symbol(problem: SearchProblem, candidates: Candidates) -> float:

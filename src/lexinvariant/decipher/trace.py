@@ -1,4 +1,4 @@
-"""The model's posterior over the key after every symbol, out of one causal reading of the text.
+"""The model's posterior over the key after every symbol, from one causal pass over the text.
 
 At each position the deciphering head says what the symbol just read stands for, given all that stands before it. A
 symbol's row is what the head said at its occurrences so far, each one counting less (the language's `trace_decay`, a
@@ -6,7 +6,7 @@ half) than the one after it: a later occurrence has seen everything an earlier o
 count evidence twice, while the last one alone flickers. (Over 40 pieces of held-out prose and code the true character
 costs 0.78 nats a symbol after 512 symbols so, 0.80 with the last occurrence alone and 0.85 with an almost even mean.)
 Rows and columns are then balanced (Sinkhorn), because no two symbols stand for one character: that takes 0.15 nats off,
-the largest gain of all. More than one draw of the lexicon changes less than 0.01 nats, so one it is.
+the largest gain of all. More than one draw of the lexicon changes less than 0.01 nats, so one is drawn.
 
 S symbols of the key, T positions, F context lengths (frames) looked at, C characters, K draws, V vocabulary.
 """

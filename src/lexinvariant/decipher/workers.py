@@ -10,32 +10,25 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexinvariant.decipher.language import Language
-
 if TYPE_CHECKING:
-    from lexinvariant.decipher.solve import Decipherment
+    from lexinvariant.decipher.solve import Decipherment, Solver
 
 Texts = Sequence[str | Sequence[str]]
 
 
-def read_on_all_cores(
-    texts: Texts,
-    language: Language,
-    options: Mapping[str, Any],
-    read_here: Callable[[Texts], list[Decipherment]],
-) -> list[Decipherment]:
-    """Deal the texts out to this process and one for every other core; readings come in the order of the texts."""
+def read_on_all_cores(solver: Solver, texts: Texts, options: Mapping[str, Any]) -> list[Decipherment]:
+    """Deal the texts out to this process and one for every other core; returns one decipherment a text."""
     n_parts = min(os.cpu_count() or 1, len(texts))
     # -P keeps the current folder, where anyone's numpy.py may lie, off the path; the package is found where ours is.
     package = str(Path(__file__).parents[2])
     code = f"import sys; sys.path.append({package!r}); from lexinvariant.decipher.workers import main; main()"
     command = [sys.executable, "-P", "-c", code]
-    language = replace(language)  # a copy that has read no tables: a worker reads them itself
+    language = replace(solver.language)  # a copy that has read no tables: a worker reads them itself
     workers = []
     for part in range(1, n_parts):
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -44,21 +37,26 @@ def read_on_all_cores(
         worker.stdin.close()
         workers.append(worker)
     out: list[Any] = [None] * len(texts)
-    out[::n_parts] = read_here(texts[::n_parts])
+    out[::n_parts] = _read_one_by_one(solver, texts[::n_parts], options)
     for part, worker in enumerate(workers, start=1):
         assert worker.stdout is not None
         answer = worker.stdout.read()
         worker.stdout.close()
         # A worker that was killed, say for want of memory, leaves its texts to us.
         done = worker.wait() == 0
-        out[part::n_parts] = pickle.loads(answer) if done else read_here(texts[part::n_parts])
+        mine = texts[part::n_parts]
+        out[part::n_parts] = pickle.loads(answer) if done else _read_one_by_one(solver, mine, options)
     return out
 
 
+def _read_one_by_one(solver: Solver, texts: Texts, options: Mapping[str, Any]) -> list[Decipherment]:
+    return [solver.read([text], **options)[0] for text in texts]
+
+
 def main() -> None:
-    """Read texts, their language and options from standard input, write readings to standard output."""
+    """Read texts, their language and options from standard input, write decipherments to standard output."""
     from lexinvariant.decipher.solve import Solver
 
     texts, language, options = pickle.load(sys.stdin.buffer)
     solver = Solver(language=language, use_judge=False)
-    pickle.dump([solver.read([text], **options)[0] for text in texts], sys.stdout.buffer)
+    pickle.dump(_read_one_by_one(solver, texts, options), sys.stdout.buffer)

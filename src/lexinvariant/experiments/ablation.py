@@ -16,7 +16,7 @@ from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError, nearest
 from lexinvariant.experiments import synthetic
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, open_model
-from lexinvariant.experiments.options import AtLeast, Count, CountOrNone
+from lexinvariant.experiments.options import AtLeast, Count, CountOrZero
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.symbol_tasks import alphabet_of
 from lexinvariant.experiments.training import curve_of
@@ -36,7 +36,10 @@ class Variant:
     """One thing changed: what it tells, and which settings it takes."""
 
     question: str
-    settings: Callable[[TrainConfig], Settings]
+    change: Settings | Callable[[TrainConfig], Settings]
+
+    def settings(self, recipe: TrainConfig) -> Settings:
+        return self.change(recipe) if callable(self.change) else self.change
 
 
 def _paper(config: TrainConfig) -> Settings:
@@ -70,39 +73,34 @@ def _reshaped(config: TrainConfig, width_share: float) -> Settings:
 
 
 VARIANTS = {
-    RECIPE: Variant("nothing changed", lambda c: {}),
-    "no annealing": Variant(
-        "every symbol permuted from the first step", lambda c: {"model.lexicon.kind": "permuted"}
-    ),
+    RECIPE: Variant("nothing changed", {}),
+    "no annealing": Variant("every symbol permuted from the first step", {"model.lexicon.kind": "permuted"}),
     "longer annealing": Variant(
-        "over 35% of the steps, as in the first recipe", lambda c: {"model.lexicon.anneal_share": 0.35}
+        "over 35% of the steps, as in the first recipe", {"model.lexicon.anneal_share": 0.35}
     ),
     "fresh Gaussians": Variant(
-        "the paper's lexicon in place of a permuted table", lambda c: {"model.lexicon.kind": "gaussian"}
+        "the paper's lexicon in place of a permuted table", {"model.lexicon.kind": "gaussian"}
     ),
-    "no smeared keys": Variant("a key knows its own symbol alone", lambda c: {"model.smeared_keys": False}),
-    "no deciphering head": Variant(
-        "no second loss that teaches to decipher", lambda c: {"model.decipher_head": False}
-    ),
+    "no smeared keys": Variant("a key knows its own symbol alone", {"model.smeared_keys": False}),
+    "no deciphering head": Variant("no second loss that teaches to decipher", {"model.decipher_head": False}),
     "no hindsight": Variant(
-        "a layer less: the head knows only what came before", lambda c: {"model.hindsight_layers": 0}
+        "a layer less: the head knows only what came before", {"model.hindsight_layers": 0}
     ),
     "one lexicon": Variant(
-        "permuted tables alone, never fresh Gaussians", lambda c: {"model.lexicon.gaussian_share": 0.0}
+        "permuted tables alone, never fresh Gaussians", {"model.lexicon.gaussian_share": 0.0}
     ),
     "no recall": Variant(
-        "symbols scored by their drawn rows alone, not by their occurrences",
-        lambda c: {"model.recall_width": 0},
+        "symbols scored by their drawn rows alone, not by their occurrences", {"model.recall_width": 0}
     ),
     "full readout": Variant(
-        "a logit for every symbol, seen or not, and no recall", lambda c: {"model.readout": "full"}
+        "a logit for every symbol, seen or not, and no recall", {"model.readout": "full"}
     ),
     "attention even at first": Variant(
-        "queries and keys start at a scale of 1", lambda c: {"model.qk_scale_init": 1.0}
+        "queries and keys start at a scale of 1", {"model.qk_scale_init": 1.0}
     ),
     "AdamW": Variant(
         "at 1e-3, without weight decay",
-        lambda c: {"optimizer.name": "adamw", "optimizer.rate": 1e-3, "optimizer.weight_decay": 0.0},
+        {"optimizer.name": "adamw", "optimizer.rate": 1e-3, "optimizer.weight_decay": 0.0},
     ),
     "twice the rate": Variant("a bolder optimiser", lambda c: {"optimizer.rate": 2 * c.optimizer.rate}),
     "half the batch": Variant(
@@ -124,7 +122,7 @@ VARIANTS = {
 class Options:
     """Train short variants of a preset, each with one thing changed, and compare them on held-out text.
 
-    Example: lexinvariant experiment ablation --preset char-tiny --data data/stdlib --steps 200 --variants "the recipe"
+    example: lexinvariant experiment ablation --preset char-tiny --data data/stdlib --steps 200 --variants "the recipe"
     "no smeared keys"
     """
 
@@ -140,7 +138,7 @@ class Options:
     """Folder for the rows (ablation.jsonl) and the runs (ablation/PRESET-STEPS/NAME)."""
     sequences: Count = 1000
     """Held-out contexts that the trained models are compared on."""
-    examples: CountOrNone = 500
+    examples: CountOrZero = 500
     """Examples of LookUp and of Permutation; 0 leaves them out."""
     batch_size: Count = 64
     """Sequences at a time in comparing. Results do not depend on it."""

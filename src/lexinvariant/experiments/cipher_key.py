@@ -24,15 +24,9 @@ from lexinvariant.decipher.key import (
 )
 from lexinvariant.decipher.probe import Probe, ProbeConfig, SymbolNamer, head_namer, hindsight_namer
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, HeldOut, held_out
-from lexinvariant.experiments.options import CommonOptions, Count, CountOrNone, choose_window
+from lexinvariant.experiments.options import CommonOptions, Count, CountOrZero, choose_window
 from lexinvariant.experiments.recorder import Recorder
-from lexinvariant.experiments.symbol_naming import (
-    Naming,
-    find_or_train_probe,
-    open_lexinvariant,
-    open_probe,
-)
-from lexinvariant.model.batches import forward_batches
+from lexinvariant.experiments.symbol_naming import Naming, find_or_train_probe, open_lexinvariant, open_probe
 from lexinvariant.model.weights import find_model, read_description
 from lexinvariant.progress import Log
 from lexinvariant.results import paper
@@ -55,7 +49,7 @@ class Options(CommonOptions):
     Lowercase letters are enciphered, and the model has to reckon with every permutation of all its symbols. Its
     deciphering head, or a probe on its frozen states, names each symbol; votes in a window make a key.
 
-    Example: lexinvariant experiment cipher-key --model runs/mine/model --data data/mixed --sequences 200
+    example: lexinvariant experiment cipher-key --model runs/mine/model --data data/mixed --sequences 200
     """
 
     data: str
@@ -83,7 +77,7 @@ class Options(CommonOptions):
     """Steps of training a probe (the paper: 10,000)."""
     probe_batch_size: Count = 64
     """Sequences a step of training a probe."""
-    probe_hidden: CountOrNone = 0
+    probe_hidden: CountOrZero = 0
     """Width between the probe's two layers; 0 is the model's own."""
     draws: ClassVar[int] = 1  # each text is read once, with one lexicon: part of the rows' provenance
 
@@ -137,7 +131,11 @@ def run(options: Options, recorder: Recorder) -> None:
         )
         for namer in namers
     ]
-    _read(options, evaluated, text, namings, recorder)
+    with recorder.progress("texts deciphered", len(text.cipher_ST)) as advance:
+        for rows, output in evaluated.forward(text.cipher_ST, text.plain.piece_S, options):
+            for naming in namings:
+                naming.add(rows, text.symbol_ST[rows], output.h_BTD)
+            advance(rows.stop - rows.start)
     for naming in namings:
         precision = recorder.write(_precision(naming, text, window))
         key = recorder.write(_whole_key(naming, text, window))
@@ -168,7 +166,7 @@ def _namers(options: Options, evaluated: EvaluatedModel, log: Log) -> tuple[list
         probe = open_probe(options.probe, evaluated)
     else:
         probe = find_or_train_probe(evaluated, options.data, config, options.out, log)
-    return [*namers, probe.reader], probe
+    return [*namers, probe.namer], probe
 
 
 def _encipher(options: Options, evaluated: EvaluatedModel, texts: HeldOut) -> Ciphertext:
@@ -211,25 +209,6 @@ def training_flop(config: ModelConfig, notes: dict[str, Any]) -> float | None:
     except (KeyError, TypeError):
         return None
     return float(tokens) * config.flop_per_token(config.context)
-
-
-def _read(
-    options: Options, evaluated: EvaluatedModel, text: Ciphertext, namings: list[Naming], recorder: Recorder
-) -> None:
-    """Read the ciphertext once, and name its symbols in every way."""
-    with recorder.progress("texts deciphered", len(text.cipher_ST)) as advance:
-        for rows, output in forward_batches(
-            evaluated.model.params,
-            evaluated.model.config,
-            text.cipher_ST,
-            text.plain.piece_S,
-            seed=options.seed,
-            batch_size=options.batch_size,
-            dtype=options.dtype,
-        ):
-            for naming in namings:
-                naming.add(rows, text.symbol_ST[rows], output.h_BTD)
-            advance(rows.stop - rows.start)
 
 
 def _precision(naming: Naming, text: Ciphertext, window: int) -> Precision:

@@ -11,15 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.evaluated_model import (
-    EvaluatedModel,
-    HeldOut,
-    held_out,
-    open_one_or_pair,
-)
-from lexinvariant.experiments.options import CommonOptions, Count, choose_window
+from lexinvariant.experiments.evaluated_model import EvaluatedModel, HeldOut, held_out, open_one_or_pair
+from lexinvariant.experiments.options import Count, PairOptions, choose_window
 from lexinvariant.experiments.recorder import Recorder
-from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.scoring import mixture
 from lexinvariant.results import paper
 from lexinvariant.results.convergence import Curve, Gap
@@ -34,25 +28,21 @@ from lexinvariant.results.perplexity import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CommonOptions):
+class Options(PairOptions):
     """Perplexity by context length of a lexinvariant model, beside its standard twin.
 
     Run it again into the same --out with another --data (and --label) to add a corpus to the figure.
 
-    Example: lexinvariant experiment convergence --model runs/mine/model --baseline runs/mine-standard/model --data
+    example: lexinvariant experiment convergence --model runs/mine/model --baseline runs/mine-standard/model --data
     data/stdlib
     """
 
     data: str
     """A folder written by `lexinvariant data prepare`, or `markov12`."""
-    baseline: str | None = None
-    """The model's standard twin, trained on the same data; without one there is only the lexinvariant curve."""
     split: Literal["test", "valid", "train"] = "test"
     """Which part of the data is read."""
     sequences: Count = paper.SEQUENCES
     """Whole contexts to average over; the paper's number. More give a tighter confidence band."""
-    draws: Count = 1
-    """Lexicons that the lexinvariant model's probabilities are averaged over."""
     window: int | None = None
     """Symbols of the moving average inside each sequence. Default: 100, the paper's number, or a quarter of a shorter
     context."""
@@ -122,25 +112,5 @@ def _models(options: Options) -> list[EvaluatedModel]:
 
 def losses(evaluated: EvaluatedModel, text: HeldOut, options: Options, recorder: Recorder) -> Floats:
     """nats_ST: the loss of every symbol, of the mixture over draws of the lexicon."""
-    draws = draws_used(evaluated, options.draws)
-    logp_KST = np.empty((draws, *text.tok_ST.shape), np.float32)
-    with recorder.progress(f"{evaluated.name}, sequences read", draws * len(text.tok_ST)) as advance:
-        for k in range(draws):
-            for rows, output in forward_batches(
-                evaluated.model.params,
-                evaluated.model.config,
-                text.tok_ST,
-                text.piece_S,
-                seed=options.seed,
-                draw=k,
-                batch_size=options.batch_size,
-                dtype=options.dtype,
-            ):
-                logp_KST[k, rows] = np.asarray(output.logp_BT)
-                advance(rows.stop - rows.start)
+    logp_KST = evaluated.log_probabilities(text.tok_ST, text.piece_S, options, recorder, "sequences")
     return -np.stack([mixture(logp_KST[:, s]) for s in range(len(text.tok_ST))])
-
-
-def draws_used(evaluated: EvaluatedModel, draws: int) -> int:
-    """A standard model has nothing to draw."""
-    return draws if evaluated.model.config.lexicon.is_lexinvariant else 1

@@ -22,10 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.decipher.language import load_language
-from lexinvariant.decipher.samples import Sample, draw_samples, plain_documents
+from lexinvariant.decipher.samples import (
+    Sample,
+    draw_samples,
+    enciphered_pairs,
+    plain_documents,
+    solver_options,
+)
 from lexinvariant.decipher.solve import Decipherment, Solver
 from lexinvariant.experiments.cipher_peers import PEERS, open_peers
-from lexinvariant.experiments.options import Count, CountOrNone
+from lexinvariant.experiments.options import Count, CountOrZero
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.model.weights import BUNDLED, find_model
 from lexinvariant.results.decipher import ANNEALER, OURS, Batch, Fresh, Reliability, Setting, SolverErrors
@@ -47,7 +53,7 @@ class Options:
     Ours stands beside a plain annealer with the same n-gram, subbreaker (quadgrams, hill climbing) and cipher_solver
     (digrams), where they are installed.
 
-    Example: lexinvariant experiment decipher --data-text prose.test.jsonl.xz --batch 1000 --fresh 5
+    example: lexinvariant experiment decipher --data-text prose.test.jsonl.xz --batch 1000 --fresh 5
     """
 
     data_text: str
@@ -63,6 +69,7 @@ class Options:
     ascii_lengths: tuple[int, ...] = (480,)
     """Characters of a text where every printable character is permuted."""
     settings: tuple[Setting, ...] = ("spaced", "unspaced", "ascii")
+    """What is measured: letters with spaces kept, letters alone, every printable character."""
     texts: Count = 100
     """Texts a length."""
     peers: tuple[str, ...] = PEERS
@@ -71,11 +78,12 @@ class Options:
     """Texts a length for the others: the first ones of ours. subbreaker takes seconds for each."""
     annealer_swaps: Count = 10_000
     """Swaps that each of the plain annealer's 50 restarts may try."""
-    batch: CountOrNone = 0
+    batch: CountOrZero = 0
     """Measure also this many texts of 200 symbols at once; the bar is 1,000 in 60 seconds on two cores."""
-    fresh: CountOrNone = 0
+    fresh: CountOrZero = 0
     """Measure also this many commands, each in a fresh process with empty caches; the bar is 5 seconds."""
     seed: int = 0
+    """Seed of the texts and keys drawn."""
 
 
 def run(options: Options, recorder: Recorder) -> None:
@@ -119,12 +127,6 @@ def _open_solver(options: Options) -> tuple[Solver, str]:
     return Solver(model, language=language), hash_files(used)
 
 
-def _read(solver: Solver, texts: Sequence[str], setting: Setting) -> list[Decipherment]:
-    return solver.read(
-        texts, alphabet="ascii" if setting == "ascii" else "letters", unspaced=setting == "unspaced"
-    )
-
-
 def _timed(
     recorder: Recorder, name: str, texts: _Texts, solve: Callable[[str, Setting], Answer]
 ) -> tuple[list[Answer], list[float]]:
@@ -141,17 +143,17 @@ def _timed(
 
 def _measure_ours(recorder: Recorder, solver: Solver, texts: _Texts) -> None:
     def solve(cipher: str, setting: Setting) -> Decipherment:
-        return _read(solver, [cipher], setting)[0]
+        return solver.read([cipher], **solver_options(setting))[0]
 
     solve(texts.samples[0].cipher, texts.setting)  # loads and compiles: what is timed is a warm solver
-    readings, seconds = _timed(recorder, OURS, texts, solve)
-    _write(recorder, OURS, texts, [reading.plaintext for reading in readings], seconds)
+    found, seconds = _timed(recorder, OURS, texts, solve)
+    _write(recorder, OURS, texts, [decipherment.plaintext for decipherment in found], seconds)
     sure, right, weight = [], [], []
-    for sample, reading in zip(texts.samples, readings, strict=True):
+    for sample, decipherment in zip(texts.samples, found, strict=True):
         truth = dict(zip(sample.cipher, sample.plain, strict=True))
-        for symbol, p in reading.confidence.items():
+        for symbol, p in decipherment.confidence.items():
             sure.append(p)
-            right.append(reading.key[symbol] == truth[symbol])
+            right.append(decipherment.key[symbol] == truth[symbol])
             weight.append(sample.cipher.count(symbol))
     recorder.write(reliability(texts.setting, texts.length, sure, right, weight))
 
@@ -180,9 +182,9 @@ def reliability(
 
 def _measure_batch(recorder: Recorder, solver: Solver, samples: Sequence[Sample]) -> None:
     started = time.perf_counter()
-    readings = _read(solver, [sample.cipher for sample in samples], "spaced")
+    found = solver.read([sample.cipher for sample in samples], **solver_options("spaced"))
     seconds = time.perf_counter() - started
-    error_N = [error_rate(s.plain, r.plaintext, "spaced") for s, r in zip(samples, readings, strict=True)]
+    error_N = [error_rate(s.plain, r.plaintext, "spaced") for s, r in zip(samples, found, strict=True)]
     row = recorder.write(
         Batch(n=len(samples), length=200, wall_seconds=seconds, error=float(np.mean(error_N)))
     )
@@ -202,21 +204,17 @@ def _measure_fresh(recorder: Recorder, samples: Sequence[Sample]) -> None:
     recorder.log(f"a first command in a fresh process: {row.median_seconds:.1f} s ({row.n} texts of 100)")
 
 
-def error_rate(plain: str, read: str, setting: Setting) -> float:
-    """Share of the enciphered symbols that are read wrongly; spaces count only where they were enciphered."""
-    pairs = _enciphered(plain, read, setting)
+def error_rate(plain: str, deciphered: str, setting: Setting) -> float:
+    """Share of the enciphered symbols that are deciphered wrongly; spaces count only where they were enciphered."""
+    pairs = enciphered_pairs(plain, deciphered, setting)
     return sum(a != b for a, b in pairs) / max(1, len(pairs))
 
 
-def key_accuracy(plain: str, read: str, setting: Setting) -> float:
-    """Share of the plaintext's different symbols that are read rightly wherever they stand."""
-    pairs = set(_enciphered(plain, read, setting))
+def key_accuracy(plain: str, deciphered: str, setting: Setting) -> float:
+    """Share of the plaintext's different symbols that are deciphered rightly wherever they stand."""
+    pairs = set(enciphered_pairs(plain, deciphered, setting))
     every = {a for a, _ in pairs}
     return len(every - {a for a, b in pairs if a != b}) / max(1, len(every))
-
-
-def _enciphered(plain: str, read: str, setting: Setting) -> list[tuple[str, str]]:
-    return [(a, b) for a, b in zip(plain, read, strict=True) if a != " " or setting == "ascii"]
 
 
 def interval(value_N: Sequence[float], seed: int = 0) -> tuple[float, float]:

@@ -1,13 +1,19 @@
-"""What an experiment is about: a model with its hash, and held-out text that fits it."""
+"""The model that an experiment measures, with its hash, and held-out text that fits it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lexinvariant.api import Model, load
 from lexinvariant.errors import UserError
+from lexinvariant.experiments.options import CommonOptions, PairOptions
+from lexinvariant.experiments.recorder import Recorder
+from lexinvariant.model.batches import forward_batches
+from lexinvariant.model.greedy import greedy_tokens
+from lexinvariant.model.transformer import ForwardOutput
 from lexinvariant.model.weights import find_model, read_description
 from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.rows import hash_files
@@ -17,7 +23,7 @@ from lexinvariant.training.evaluate import full_pieces
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """A model as an experiment sees it."""
+    """A model with what experiments record of it; results depend neither on the batch size nor on other texts."""
 
     name: str
     model: Model
@@ -43,6 +49,56 @@ class EvaluatedModel:
             self.knows_characters,
             self.records_share,
         )
+
+    def forward(
+        self, tok_ST: np.ndarray, address_S: np.ndarray, options: CommonOptions, draw: int = 0
+    ) -> Iterator[tuple[slice, ForwardOutput]]:
+        """The model's output for all sequences, batch by batch (see `forward_batches`)."""
+        return forward_batches(
+            self.model.params,
+            self.model.config,
+            tok_ST,
+            address_S,
+            seed=options.seed,
+            draw=draw,
+            batch_size=options.batch_size,
+            dtype=options.dtype,
+        )
+
+    def log_probabilities(
+        self, tok_ST: np.ndarray, address_S: np.ndarray, options: PairOptions, recorder: Recorder, what: str
+    ) -> np.ndarray:
+        """logp_KST of every token under K draws of the lexicon; a standard model has nothing to draw, so K is 1."""
+        draws = options.draws if self.model.config.lexicon.is_lexinvariant else 1
+        logp_KST = np.empty((draws, *tok_ST.shape), np.float32)
+        with recorder.progress(f"{self.name}, {what} read", draws * len(tok_ST)) as advance:
+            for draw in range(draws):
+                for rows, output in self.forward(tok_ST, address_S, options, draw):
+                    logp_KST[draw, rows] = np.asarray(output.logp_BT)
+                    advance(rows.stop - rows.start)
+        return logp_KST
+
+    def continue_greedily(
+        self,
+        prompts: Sequence[np.ndarray],
+        n_tokens: int,
+        options: PairOptions,
+        recorder: Recorder,
+        what: str,
+    ) -> np.ndarray:
+        """tok_SN: the likeliest next token after each prompt, n_tokens times over."""
+        with recorder.progress(f"{self.name}, {what}", len(prompts)) as advance:
+            return greedy_tokens(
+                self.model.params,
+                self.model.config,
+                prompts,
+                n_tokens,
+                seed=options.seed,
+                draws=options.draws,
+                batch_size=options.batch_size,
+                dtype=options.dtype,
+                advance=advance,
+            )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the options of experiments have in common."""
+"""Options that experiments share, and their checks."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from lexinvariant.results import paper
 
 @dataclass(frozen=True)
 class AtLeast:
-    """The least that a number of an experiment's options may be."""
+    """A lower bound on an option, checked by `check_counts`."""
 
     least: int
 
 
 Count = Annotated[int, AtLeast(1)]
-CountOrNone = Annotated[int, AtLeast(0)]
+CountOrZero = Annotated[int, AtLeast(0)]
 """A count that may be 0."""
 
 
 @dataclass(frozen=True)
 class CommonOptions:
-    """What the experiments on models have in common."""
+    """Options of every experiment that measures models."""
 
     model: str = "bundled"
     """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package."""
@@ -36,6 +36,16 @@ class CommonOptions:
     """Sequences at a time. Results do not depend on it."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Type of the arithmetic; bfloat16 is faster on a GPU."""
+
+
+@dataclass(frozen=True)
+class PairOptions(CommonOptions):
+    """Options of the experiments that measure a model beside its standard twin."""
+
+    baseline: str | None = None
+    """The model's standard twin, trained on the same data; without one the model is measured alone."""
+    draws: Count = 1
+    """Lexicons that a lexinvariant model's probabilities are averaged over."""
 
 
 def flag(field: str) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, open_one_or_pair
-from lexinvariant.experiments.options import CommonOptions, Count, CountOrNone
+from lexinvariant.experiments.options import Count, CountOrZero, PairOptions
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.semantic_passages import LIKE_THE_PAPERS, PASSAGES
 from lexinvariant.experiments.semantic_prompts import (
@@ -35,8 +35,6 @@ from lexinvariant.experiments.semantic_prompts import (
     question_text,
     words_of,
 )
-from lexinvariant.model.batches import forward_batches
-from lexinvariant.model.greedy import greedy_tokens
 from lexinvariant.model.scoring import mixture
 from lexinvariant.results.intervals import Share
 from lexinvariant.results.measured_model import MeasuredModel
@@ -50,24 +48,20 @@ NEW_SYMBOL = "[new]"
 
 
 @dataclass(frozen=True)
-class Options(CommonOptions):
+class Options(PairOptions):
     """Multiple choice over words that a lexinvariant model knows from one passage alone, beside its standard twin.
 
     The paper's setting is a model with a tokenizer of 32,000 tokens; one of characters spells its answers out.
 
-    Example: lexinvariant experiment semantic --model runs/mine/model --data-text simple.jsonl --prompts 500
+    example: lexinvariant experiment semantic --model runs/mine/model --data-text simple.jsonl --prompts 500
     """
 
-    baseline: str | None = None
-    """The model's standard twin, trained on the same data, to measure beside it."""
     data_text: str | None = None
     """Simple texts to make passages from: a file, folder or other source as `lexinvariant data prepare` reads them.
     Without it, a few passages that come with the package."""
     prompts: Count = 200
     """Questions; the paper shows one. There may be fewer where the text is short."""
-    draws: Count = 1
-    """Lexicons that a lexinvariant model's probabilities are averaged over."""
-    continuation: CountOrNone = 0
+    continuation: CountOrZero = 0
     """Tokens that the model writes freely after the question; 0: 5 of a tokenizer, or 16 characters."""
     lead: str = " "
     """What stands between the question and an option when its likelihood is taken."""
@@ -190,22 +184,7 @@ def option_scores(
     for s, text in enumerate(texts):
         tok_ST[s, : len(text)] = text
     address_S = np.repeat(np.arange(len(questions)), OPTIONS)  # one lexicon for all options of a question
-    draws = options.draws if model.config.lexicon.is_lexinvariant else 1
-    logp_KST = np.zeros((draws, *tok_ST.shape))
-    with recorder.progress(f"{evaluated.name}, options read", draws * len(texts)) as advance:
-        for draw in range(draws):
-            for rows, output in forward_batches(
-                model.params,
-                model.config,
-                tok_ST,
-                address_S,
-                seed=options.seed,
-                draw=draw,
-                batch_size=options.batch_size,
-                dtype=options.dtype,
-            ):
-                logp_KST[draw, rows] = np.asarray(output.logp_BT)
-                advance(rows.stop - rows.start)
+    logp_KST = evaluated.log_probabilities(tok_ST, address_S, options, recorder, "options")
     logp_S = [
         mixture(logp_KST[:, s, : len(text)])[-n:].sum()
         for s, (text, n) in enumerate(zip(texts, n_QO.ravel(), strict=True))
@@ -219,18 +198,8 @@ def _continuations(
     """What the model writes after each question; to a lexinvariant model, symbols that it has not read are one."""
     model = evaluated.model
     prompts = [encode(model.vocab, question.prompt) for question in questions]
-    with recorder.progress(f"{evaluated.name}, questions continued", len(prompts)) as advance:
-        tok_SN = greedy_tokens(
-            model.params,
-            model.config,
-            prompts,
-            _n_continued(evaluated, options),
-            seed=options.seed,
-            draws=options.draws,
-            batch_size=options.batch_size,
-            dtype=options.dtype,
-            advance=advance,
-        )
+    n_tokens = _n_continued(evaluated, options)
+    tok_SN = evaluated.continue_greedily(prompts, n_tokens, options, recorder, "questions continued")
     if not model.config.lexicon.is_lexinvariant:
         return [model.vocab.decode(tok_N) for tok_N in tok_SN]
     return [_readable(model.vocab, prompt, tok_N) for prompt, tok_N in zip(prompts, tok_SN, strict=True)]

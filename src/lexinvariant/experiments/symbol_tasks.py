@@ -12,7 +12,6 @@ Nothing here knows of models.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,11 +22,6 @@ from lexinvariant.results.synthetic import Drawn, TaskName
 from lexinvariant.text import HuggingFaceVocab, Vocab
 
 ARROW, GAP = "->", " "
-
-Continue = Callable[[np.ndarray, int], np.ndarray]
-"""(prompt_ST, n) -> tok_SN: n more tokens after each prompt."""
-Predict = Callable[[np.ndarray], int]
-"""prompt_T -> the next token."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +57,10 @@ class Examples:
     """The symbols of the answer with the separators between them, and the line end that closes it."""
     is_symbol_N: np.ndarray
     """Which tokens of the answer are symbols: those that count."""
+
+    def mark(self, written_SN: np.ndarray) -> Answers:
+        """What was written after each prompt, compared with the answer."""
+        return Answers(written_SN, written_SN == self.answer_SN, self.is_symbol_N)
 
 
 @dataclass(frozen=True)
@@ -194,19 +192,6 @@ def _symbols(vocab: Vocab, reserved: set[str]) -> np.ndarray:
     )
 
 
-def one_at_a_time(predict: Predict) -> Continue:
-    """Greedy continuation by a function that names the next token."""
-
-    def continue_(prompt_ST: np.ndarray, n: int) -> np.ndarray:
-        tok_ST = prompt_ST
-        for _ in range(n):
-            next_S = np.array([predict(tok_T) for tok_T in tok_ST])
-            tok_ST = np.concatenate([tok_ST, next_S[:, None]], axis=1)
-        return tok_ST[:, prompt_ST.shape[1] :]
-
-    return continue_
-
-
 @dataclass(frozen=True)
 class Answers:
     """What was written after the prompts, and where it is right: token by token, at its place in the answer."""
@@ -235,12 +220,6 @@ class Answers:
     def whole(self) -> float:
         """The share of answers all of whose symbols are right."""
         return float(self.right_SN[:, self.is_symbol_N].all(axis=1).mean())
-
-
-def answer(examples: Examples, continue_: Continue) -> Answers:
-    """Let a model, or anything else that continues prompts, write its answers."""
-    written_SN = continue_(examples.prompt_ST, examples.answer_SN.shape[1])
-    return Answers(written_SN, written_SN == examples.answer_SN, examples.is_symbol_N)
 
 
 def copied_from_another_line(examples: Examples, answers: Answers, alphabet: Alphabet) -> float:

@@ -17,33 +17,22 @@ import numpy as np
 
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, open_one_or_pair
-from lexinvariant.experiments.options import CommonOptions, Count
+from lexinvariant.experiments.options import Count, PairOptions
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.symbol_tasks import (
     Alphabet,
-    Continue,
     Examples,
     LookUp,
     Permutation,
     Task,
     alphabet_of,
-    answer,
     check,
     copied_from_another_line,
     make_examples,
 )
-from lexinvariant.model.greedy import greedy_tokens
 from lexinvariant.progress import Log
 from lexinvariant.results.intervals import Share
-from lexinvariant.results.synthetic import (
-    DRAWN,
-    Result,
-    ResultT,
-    Setting,
-    Shown,
-    SweepResult,
-    TaskResult,
-)
+from lexinvariant.results.synthetic import DRAWN, Result, ResultT, Setting, Shown, SweepResult, TaskResult
 from lexinvariant.text import Corpus, MarkovLanguage, open_data
 
 SHOWN_EXAMPLES = 5
@@ -51,18 +40,16 @@ COUNTED_AT_ONCE, PIECE = 256, 4096
 
 
 @dataclass(frozen=True)
-class Options(CommonOptions):
+class Options(PairOptions):
     """LookUp and Permutation, two tasks over symbols that mean nothing, with a lexinvariant model and its standard
     twin.
 
-    Example: lexinvariant experiment synthetic --model runs/mine/model --baseline runs/mine-standard/model --data
+    example: lexinvariant experiment synthetic --model runs/mine/model --baseline runs/mine-standard/model --data
     data/stdlib --sweep
     """
 
     batch_size: Count = 64
     """Examples at a time. Results do not depend on it."""
-    baseline: str | None = None
-    """The model's standard twin, trained on the same data, to measure beside it."""
     data: str | None = None
     """A folder written by `lexinvariant data prepare`: symbols are then also drawn in proportion to how often each
     occurs in its train split. Without it they are only drawn evenly."""
@@ -70,8 +57,6 @@ class Options(CommonOptions):
     """Name of the training data in the table, which shows the newest run of each. Default: the data folder's name."""
     examples: Count = 1000
     """Examples of each task; the paper's number."""
-    draws: Count = 1
-    """Lexicons that a lexinvariant model's probabilities are averaged over."""
     pairs: int = 3
     """LookUp: lines of the table. The paper's example has 3."""
     demonstrations: int = 1
@@ -183,27 +168,6 @@ def _that_fit(options: Options, evaluated: EvaluatedModel, alphabet: Alphabet, l
     return fitting
 
 
-def greedy_model(evaluated: EvaluatedModel, options: Options, recorder: Recorder) -> Continue:
-    """The model as something that continues prompts."""
-
-    def continue_(prompt_ST: np.ndarray, n: int) -> np.ndarray:
-        what = f"{evaluated.name}, prompts of {prompt_ST.shape[1]} tokens"
-        with recorder.progress(what, len(prompt_ST)) as advance:
-            return greedy_tokens(
-                evaluated.model.params,
-                evaluated.model.config,
-                list(prompt_ST),
-                n,
-                seed=options.seed,
-                draws=options.draws,
-                batch_size=options.batch_size,
-                dtype=options.dtype,
-                advance=advance,
-            )
-
-    return continue_
-
-
 def measure(
     kind: type[ResultT],
     options: Options,
@@ -215,7 +179,9 @@ def measure(
 ) -> ResultT:
     """A model's answers to n examples, as a row."""
     examples = make_examples(task, alphabet, n, options.seed)
-    answers = answer(examples, greedy_model(evaluated, options, recorder))
+    what = f"prompts of {examples.prompt_ST.shape[1]} tokens"
+    prompts, n_written = list(examples.prompt_ST), examples.answer_SN.shape[1]
+    answers = examples.mark(evaluated.continue_greedily(prompts, n_written, options, recorder, what))
     is_known_SN = (answers.written_SN[:, :, None] == examples.prompt_ST[:, None, :]).any(axis=2)
     decode = evaluated.model.vocab.decode
     shown = zip(examples.prompt_ST, examples.answer_SN, answers.written_SN, strict=True)

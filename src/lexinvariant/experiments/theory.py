@@ -16,16 +16,7 @@ from lexinvariant.experiments.options import AtLeast, Count
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.results import paper
 from lexinvariant.results.rows import hash_bytes
-from lexinvariant.results.theory import (
-    FAMILIES,
-    Bench,
-    Bound,
-    Convergence,
-    Exponents,
-    Family,
-    Kernel,
-    Worst,
-)
+from lexinvariant.results.theory import FAMILIES, Bench, Bound, Convergence, Exponents, Family, Kernel, Worst
 from lexinvariant.results.theory_limit import Limit, ModelCurve
 from lexinvariant.text import letters_only
 from lexinvariant.theory import bound, english, languages
@@ -43,7 +34,7 @@ DELTA = 0.05
 class Options:
     """Measure the convergence of the lexinvariant mixture to the true language, beside the theorem's bounds.
 
-    Example: lexinvariant experiment theory --quick --out runs/theory && lexinvariant report runs/theory
+    example: lexinvariant experiment theory --quick --out runs/theory && lexinvariant report runs/theory
     """
 
     out: Path = Path("runs/theory")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -20,10 +21,10 @@ from lexinvariant.training.metrics import read_metrics
 class Options:
     """Compare the held-out loss of training runs at equal compute.
 
-    Example: lexinvariant experiment training runs/char-small runs/paper-char --group recipes --out runs/report
+    example: lexinvariant experiment training runs/char-small runs/paper-char --group recipes --out runs/report
     """
 
-    runs: tyro.conf.Positional[tuple[Path, ...]]
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
     """Folders of runs, as given to `train --out`; the folder's name is the name on the figure."""
     out: Path = Path("runs/report")
     """Folder for the rows (training.jsonl)."""

@@ -1,8 +1,5 @@
 """What a model takes one symbol of a text to be, at each of its occurrences (the paper's section "Uncertainty over
-Lexical Permutations").
-
-To a lexinvariant model the symbol is a name like any other, so that only the text around it can tell what it stands
-for.
+Lexical Permutations"). A lexinvariant model can tell only from the text around it.
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ from lexinvariant.experiments.evaluated_model import EvaluatedModel
 from lexinvariant.experiments.options import CommonOptions, Count
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.symbol_naming import open_lexinvariant, open_probe
-from lexinvariant.model.batches import forward_batches
 from lexinvariant.results.paper_texts import PAPER_TEXTS, SYMBOL
 from lexinvariant.results.rows import hash_bytes
 from lexinvariant.results.uncertainty import CipheredText, Posterior
@@ -34,7 +30,7 @@ from lexinvariant.text import read_documents
 class Options(CommonOptions):
     """What a model takes one symbol of a text to be, at each occurrence: the paper's four texts, or your own.
 
-    Example: lexinvariant experiment uncertainty --text "the qat sat on the mat with the other qats" --symbol q
+    example: lexinvariant experiment uncertainty --text "the qat sat on the mat with the other qats" --symbol q
     --truth c
     """
 
@@ -63,7 +59,7 @@ def run(options: Options, recorder: Recorder) -> None:
     if options.probe is None:
         namer = head_namer(evaluated.model, evaluated.name)
     else:
-        namer = open_probe(options.probe, evaluated).reader
+        namer = open_probe(options.probe, evaluated).namer
     _remark(texts, evaluated.model.config.context, recorder)
     data = "\0".join(one.symbol + one.text for one in texts).encode()
     recorder.measured_on(model_hash=evaluated.hash, data_hash=hash_bytes(data))
@@ -92,10 +88,8 @@ def _paper_texts(options: Options) -> list[CipheredText]:
 def _own_text(options: Options, given: str) -> CipheredText:
     text, label = given, options.label or "text"
     if os.path.isfile(given):  # noqa: PTH113 (Path.is_file fails where a text is too long to be a file's name)
-        text, label = (
-            "\n".join(piece.text for piece in read_documents(given)),
-            options.label or Path(given).stem,
-        )
+        text = "\n".join(piece.text for piece in read_documents(given))
+        label = options.label or Path(given).stem
     if label in {paper.name for paper in PAPER_TEXTS}:
         raise UserError(f"{label!r} is the name of one of the paper's texts: give yours another --label.")
     for option, character in (("--symbol", options.symbol), ("--truth", options.truth)):
@@ -146,20 +140,12 @@ def posteriors(
     """
     config = evaluated.model.config
     tok_ST, place_O = _windows(texts, config.context)
+    address_S = np.zeros(len(tok_ST), np.int64)  # the same lexicon for all windows
     sequence_O, at_O = np.array(place_O, np.int64).T
     p_OV = np.zeros((len(at_O), config.vocab_size))
     with recorder.progress("windows read", options.draws * len(tok_ST)) as advance:
         for draw in range(options.draws):
-            for rows, output in forward_batches(
-                evaluated.model.params,
-                config,
-                tok_ST,
-                np.zeros(len(tok_ST), np.int64),  # one address: what stands in a window decides alone
-                seed=options.seed,
-                draw=draw,
-                batch_size=options.batch_size,
-                dtype=options.dtype,
-            ):
+            for rows, output in evaluated.forward(tok_ST, address_S, options, draw):
                 here_O = np.flatnonzero((rows.start <= sequence_O) & (sequence_O < rows.stop))
                 logits_BTV = np.asarray(namer.logits(output.h_BTD), np.float64)
                 logits_OV = logits_BTV[sequence_O[here_O] - rows.start, at_O[here_O]]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 U64 = NDArray[np.uint64]
-_MASK = (1 << 64) - 1
 _ROUNDS = 6
 
 

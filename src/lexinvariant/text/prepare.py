@@ -42,7 +42,7 @@ class _OpenShard:
     def create(cls, folder: Path, name: str) -> "_OpenShard":
         tokens_file = (folder / f"{name}.tokens").open("wb", buffering=1 << 20)
         shard = cls(name, tokens_file, (folder / f"{name}.documents").open("wb"))
-        shard._mark()
+        shard._write_offset()
         return shard
 
     def add(self, ids: Ids) -> None:
@@ -51,9 +51,9 @@ class _OpenShard:
         self.tokens_sha.update(data)
         self.tokens += len(ids)
         self.documents += 1
-        self._mark()
+        self._write_offset()
 
-    def _mark(self) -> None:
+    def _write_offset(self) -> None:
         data = self.tokens.to_bytes(8, "little")
         self.documents_file.write(data)
         self.documents_sha.update(data)
@@ -179,9 +179,7 @@ def prepare(
 
 def _check_out(out: Path, overwrite: bool) -> None:
     """Before anything is read: a long preparation must not fail at its end over a name."""
-    if out.is_dir() and not any(out.iterdir()):
-        return
-    if not out.exists():
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not (out / MANIFEST_FILE).is_file():
         raise UserError(

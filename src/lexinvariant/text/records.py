@@ -1,12 +1,12 @@
 """Made-up records: short tables in symbols that mean nothing, to be understood from themselves alone.
 
-A document is a row of tables. Those of one kind pair a key with its value, which stays the same whenever the key comes
-back; those of the other repeat some fields of a record at its end, in an order that stays the same:
+A document is a sequence of tables of two kinds. In one, a key is followed by its value, the same at each occurrence of
+the key; in the other, some fields of a record are repeated at its end, in an order that is the same in all records:
 
     x=4;k=9;m=7;x=4;            ab-c:cab|xy-k:kxy|
 
-Symbols, separators, widths and orders are drawn anew for each table. Nothing is known beforehand but that text may be
-regular, so a model that has read records among other text tries that before it takes a text for English.
+Symbols, separators, widths and orders are drawn anew for each table. A model trained on some records learns to look for
+such regularities before it takes a text for English.
 """
 
 import random

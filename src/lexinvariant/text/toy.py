@@ -57,9 +57,8 @@ class MarkovLanguage:
         """Sequence number `piece_B[b]` of the split in each row; a longer one begins with the shorter one."""
         stream_B = scramble(piece_B.astype(np.uint64) ^ np.uint64(key_of(self.name, split)))
         time_T = scramble(np.arange(length, dtype=np.uint64) ^ np.uint64(key_of(self.name, "time")))
-        draw_BT = (scramble(stream_B[:, None] ^ time_T) >> np.uint64(52)).astype(
-            np.int64
-        )  # uniform below 4096
+        uniform_BT = scramble(stream_B[:, None] ^ time_T) >> np.uint64(52)  # below 4096
+        draw_BT = uniform_BT.astype(np.int64)
         tok_BT = np.empty((len(piece_B), length), np.int32)
         tok_BT[:, 0] = np.searchsorted(self._first_thresholds, draw_BT[:, 0], side="right")
         for t in range(1, length):

@@ -59,7 +59,6 @@ def _check(d: int, delta: float, epsilon: float | None = None, T: int | None = N
 
 
 # --- the pieces, each with a test of its own
-# -------------------------------------------------------------------
 
 
 def increment_bound(d: int, sigma: float) -> float:
@@ -89,21 +88,15 @@ def smoothing_cost(T: int, sigma: float, delta: float) -> float:
 
 
 # --- the paper's theorem, as printed
-# ---------------------------------------------------------------------------
-
-
-def _printed_ratio(delta: float) -> float:
-    """The ratio epsilon / epsilon' = 2 sqrt 2 (2 log(2/delta))^(1/4)."""
-    return 2 * math.sqrt(2) * (2 * math.log(2 / delta)) ** 0.25
-
-
-def _repaired_ratio(d: int, delta: float) -> float:
-    """The ratio epsilon / epsilon' = 1 + 2 sqrt(1 + v / 2), v = sqrt(2 log(2/delta) / log d!)."""
-    return 1 + 2 * math.sqrt(1 + 0.5 * math.sqrt(2 * math.log(2 / delta) / log_factorial(d)))
 
 
 def _ratio(kind: Kind, d: int, delta: float) -> float:
-    return _printed_ratio(delta) if kind == "printed" else _repaired_ratio(d, delta)
+    """Epsilon / epsilon'. Printed: 2 sqrt 2 (2 log(2/delta))^(1/4). Repaired: 1 + 2 sqrt(1 + v / 2) with
+    v = sqrt(2 log(2/delta) / log d!).
+    """
+    if kind == "printed":
+        return 2 * math.sqrt(2) * (2 * math.log(2 / delta)) ** 0.25
+    return 1 + 2 * math.sqrt(1 + 0.5 * math.sqrt(2 * math.log(2 / delta) / log_factorial(d)))
 
 
 SIGMA_SHARE: dict[Kind, float] = {"printed": 1.0, "repaired": 0.25}
@@ -121,7 +114,6 @@ def _needed(kind: Kind, d: int, T: float, epsilon_prime: float, delta: float) ->
 
 
 # --- solving in both directions
-# --------------------------------------------------------------------------------
 
 
 def context_needed(d: int, epsilon: float, delta: float, kind: Kind = "sharp") -> Guarantee:
@@ -137,8 +129,7 @@ def context_needed(d: int, epsilon: float, delta: float, kind: Kind = "sharp") -
     def slack(log_T: float) -> float:
         return log_T - math.log(_needed(kind, d, math.exp(log_T), epsilon_prime, delta))
 
-    # T / log^2(a T) grows for a T > e^2, and a = d / (share delta eps') > 7 e^2 here, so the root is the only
-    # one.
+    # T / log^2(a T) grows for a T > e^2, and a = d / (share delta eps') > 7 e^2 here, so the root is the only one.
     root = math.exp(_root(slack, 0.0))
     T = math.ceil(root)
     return Guarantee(kind, d, T, epsilon, delta, _sigma(kind, T, epsilon_prime, delta))

@@ -1,6 +1,4 @@
-"""Distances between next-symbol distributions, and the inequalities that link them, each with its tight
-constant.
-"""
+"""Distances between next-symbol distributions, and the inequalities that link them, each with its tight constant."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ def hellinger_squared(p: Floats, q: Floats) -> Floats:
 
 
 def pinsker(kl_value: Floats | float) -> Floats:
-    """Pinsker for the L1 norm: l1 <= sqrt(2 KL). The paper prints sqrt(KL / 2), which bounds half of the
-    L1 norm.
-    """
+    """Pinsker for the L1 norm: l1 <= sqrt(2 KL). The paper prints sqrt(KL / 2), which bounds half of the L1 norm."""
     return np.sqrt(2.0 * np.asarray(kl_value))
 
 

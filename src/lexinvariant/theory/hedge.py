@@ -45,9 +45,7 @@ class HedgeTrace:
     """Log of the weighted prediction of the symbol that came."""
 
     def gibbs_regret_N(self) -> Floats:
-        """Sum over t of <weights, cost> - cost of expert n: the quantity that regret bounds for Hedge
-        speak about.
-        """
+        """Sum over t of <weights, cost> - cost of expert n: the quantity that regret bounds for Hedge speak about."""
         return np.sum(np.sum(self.weight_TN * self.cost_TN, axis=1, keepdims=True) - self.cost_TN, axis=0)
 
 
@@ -85,9 +83,7 @@ def mixture_regret_bound(experts: int) -> float:
 
 
 def gibbs_regret_bound(experts: int, steps: int, cost_bound: float, rate: float) -> float:
-    """Hedge's textbook bound log(N)/rate + rate * rho^2 * T for costs in [-rho, rho]; it needs rate * rho
-    <= 1.
-    """
+    """Hedge's textbook bound log(N)/rate + rate * rho^2 * T for costs in [-rho, rho]; it needs rate * rho <= 1."""
     if rate * cost_bound > 1 + 1e-12:
         raise UserError(
             "The regret bound of Hedge needs rate * cost bound <= 1; the Bayes rate does not satisfy it."
@@ -116,8 +112,7 @@ def counterexample(steps: int, floor: float) -> tuple[FunctionLanguage, Ints]:
     gain = np.log((1 - floor) / floor)
     lead, zeros = 0.0, []  # lead: log-odds of the identity over the swap
     for t in range(steps):
-        # Log-odds of zero under the identity; the swap has minus that, so the lead moves by exactly this
-        # much.
+        # Log-odds of zero under the identity; the swap has minus that, so the lead moves by exactly this much.
         move = (-gain if lead >= 0 else gain) * (0.5 if t == 0 else 1.0)
         zeros.append(1 / (1 + np.exp(-move)))
         lead += move
@@ -130,9 +125,7 @@ def counterexample(steps: int, floor: float) -> tuple[FunctionLanguage, Ints]:
 
 
 def martingale_T(known_TV: Floats, prob_TV: Floats, cipher_T: ArrayLike) -> Floats:
-    """Z_1..Z_T with Z_t = Z_{t-1} + KL_t - log p/p'; a martingale when the text is drawn from the known
-    language.
-    """
+    """Z_1..Z_T with Z_t = Z_{t-1} + KL_t - log p/p'; a martingale when the text is drawn from the known language."""
     return np.cumsum(martingale_increments(known_TV, prob_TV, cipher_T))
 
 

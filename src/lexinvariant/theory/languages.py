@@ -52,9 +52,7 @@ def check_sequence(symbol_T: ArrayLike, d: int) -> Ints:
 
 
 class KnownLanguage(ABC):
-    """A distribution over texts of d symbols, read by several readers in step; a state is opaque to the
-    caller.
-    """
+    """A distribution over texts of d symbols, read by several readers in step; a state is opaque to the caller."""
 
     d: int
 
@@ -64,9 +62,7 @@ class KnownLanguage(ABC):
 
     @abstractmethod
     def predict(self, state: Any) -> Floats:
-        """prob_NV: what each reader expects next. A reader that has read the impossible may answer
-        anything.
-        """
+        """prob_NV: what each reader expects next. A reader that has read the impossible may answer anything."""
 
     @abstractmethod
     def advance(self, state: Any, symbol_N: Ints) -> Any:
@@ -101,8 +97,7 @@ class KnownLanguage(ABC):
         state, text = self.start(1), []
         for _ in range(length):
             prob_V = self.predict(state)[0]
-            # The last cumulative sum may fall short of 1 by rounding; the clip keeps the draw inside the
-            # alphabet.
+            # The last cumulative sum may fall short of 1 by rounding; the clip keeps the draw inside the alphabet.
             symbol = min(int(np.searchsorted(np.cumsum(prob_V), rng.random(), side="right")), self.d - 1)
             text.append(symbol)
             state = self.advance(state, np.array([symbol]))
@@ -110,9 +105,7 @@ class KnownLanguage(ABC):
 
 
 class NGramLanguage(KnownLanguage):
-    """An n-gram: tables[j] has shape (d,) * (j + 1) and predicts after j symbols; the last one serves ever
-    after.
-    """
+    """An n-gram: tables[j] has shape (d,) * (j + 1) and predicts after j symbols; the last one serves ever after."""
 
     def __init__(self, tables: Sequence[ArrayLike]) -> None:
         if not tables:
@@ -236,9 +229,7 @@ class Smoothed(KnownLanguage):
 
 
 def from_texts(weights: Mapping[str, float], alphabet: str) -> FunctionLanguage:
-    """The language that consists of these texts with these probabilities (and stops being defined after
-    them).
-    """
+    """The language that consists of these texts with these probabilities (and stops being defined after them)."""
     check_distribution(list(weights.values()), "The list of texts")
     d = len(alphabet)
 
@@ -277,9 +268,7 @@ def symmetric_markov(d: int, rng: np.random.Generator, concentration: float = 0.
 
 
 def near_uniform(d: int, gap: float) -> NGramLanguage:
-    """Independent symbols, half of them (1 + gap) and half (1 - gap) as likely as chance: hard to tell
-    apart.
-    """
+    """Independent symbols, half of them (1 + gap) and half (1 - gap) as likely as chance: hard to tell apart."""
     if not 0 <= gap < 1:
         raise UserError(f"The gap of a near-uniform language must lie in [0, 1), not {gap}.")
     tilt_V = np.where(np.arange(d) < d // 2, 1 + gap, 1 - gap)

@@ -89,9 +89,7 @@ class BayesTrace:
 
     @cached_property
     def key_surprise_T(self) -> Floats:
-        """-log P(true key | y_1..t) = log d! - regret. Its mean over texts of the language is the
-        posterior entropy.
-        """
+        """-log P(true key | y_1..t) = log d! - regret. Its mean over texts of the language is the posterior entropy."""
         return log_factorial(self.d) - self.regret_T
 
     @cached_property

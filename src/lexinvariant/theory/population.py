@@ -21,9 +21,7 @@ MOVES_WANTED = 4
 
 
 ANNEAL_ESS_SHARE = 0.95
-"""How much of a population one step of annealing must leave. Lower is faster and loses the true key more
-often.
-"""
+"""How much of a population one step of annealing must leave. Lower is faster and loses the true key more often."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +82,7 @@ def fingerprint(key_VN: Ints) -> NDArray[np.uint64]:
 
 
 def safe_fraction(logw_N: Floats, gain_N: Floats, most: float, enough: float) -> float:
-    """The largest exponent, at most `most`, that leaves an effective sample of `enough` (and at least a
-    tiny step).
-    """
+    """The largest exponent, at most `most`, that leaves an effective sample of `enough` (and at least a tiny step)."""
 
     def leaves_enough(exponent: float) -> bool:
         return ess(normal(logw_N + exponent * gain_N)) >= enough
@@ -131,8 +127,7 @@ def thin_out(logw: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Floa
     weight = normal(logw[alive])
     if len(alive) <= n:
         return alive, np.log(np.maximum(weight, 1e-300))
-    # The threshold c has sum_i min(1, weight_i / c) = n: with k heavy ones kept, c = (weight of the rest) /
-    # (n - k).
+    # The threshold c has sum_i min(1, weight_i / c) = n: with k heavy ones kept, c = (weight of the rest) / (n - k).
     order = np.argsort(-weight)
     rest_k = np.concatenate([[1.0], 1.0 - np.cumsum(weight[order])])[:n].clip(min=0.0)
     threshold_k = rest_k / (n - np.arange(n))
@@ -179,9 +174,7 @@ def move(
     settings: Settings,
     power: float,
 ) -> None:
-    """Metropolis swaps of two cipher symbols, leaving likelihood^power invariant, until most keys have
-    moved.
-    """
+    """Metropolis swaps of two cipher symbols, leaving likelihood^power invariant, until most keys have moved."""
     rng, key_VN = settings.rng, population.key_VN
     d, count = key_VN.shape
     often_V = np.bincount(text_T, minlength=d)
@@ -214,9 +207,7 @@ def move(
 def anneal(
     language: KnownLanguage, text_T: Ints, seen_V: NDArray[np.bool_], settings: Settings
 ) -> Population:
-    """A fresh population for a text, from random keys by rising powers of the likelihood (a tempered SMC
-    sampler).
-    """
+    """A fresh population for a text, from random keys by rising powers of the likelihood (a tempered SMC sampler)."""
     d = language.d
     target = target_for(language, text_T)
     key_VN = settings.rng.permuted(np.tile(np.arange(d)[:, None], (1, settings.n)), axis=0)

@@ -50,18 +50,14 @@ from lexinvariant.theory.population import (
 )
 
 REFRESH = 8
-"""A population of copies has even weights and no diversity: it is moved every so many symbols all the
-same.
-"""
+"""A population of copies has even weights and no diversity: it is moved every so many symbols all the same."""
 ANNEAL_AT = (8, 12, 17, 24, 34, 48, 68, 110, 180)
 """Text lengths at which a fresh population is annealed: dense where most of the key is being learnt."""
 
 
 @dataclass(frozen=True)
 class ParticleTrace(BayesTrace):
-    """A trace by sampling. logp_T is the log of the pooled prediction, which only looks back: an attained
-    score.
-    """
+    """A trace by sampling. logp_T is the log of the pooled prediction, which only looks back: an attained score."""
 
     log_evidence_T: Floats
     """Estimate of log p'(y_1..t)."""
@@ -178,9 +174,7 @@ def _absorb(
     seen_V: NDArray[np.bool_],
     settings: Settings,
 ) -> Any:
-    """Weigh the population by a known symbol, in fractions if need be; returns the readers' state after
-    it.
-    """
+    """Weigh the population by a known symbol, in fractions if need be; returns the readers' state after it."""
     symbol, done = int(text_T[-1]), 0.0
     while True:
         row_N = np.arange(population.key_VN.shape[1])

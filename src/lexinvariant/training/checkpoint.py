@@ -7,8 +7,8 @@ A checkpoint is one folder, and it appears under its name in one rename, only af
     run/step_000000200/manifest.json  sha256 of every other file
     run/.unfinished/                  what is being written or thrown away; anything found here is rubbish
 
-So a folder that bears a step's name and lacks a manifest is damaged, never merely young. Training is
-deterministic, and falling back to an older checkpoint costs time but changes no result.
+So a folder with a step's name and without a manifest is damaged, not unfinished. Training is deterministic, and
+falling back to an older checkpoint costs time but changes no result.
 """
 
 import contextlib
@@ -154,7 +154,7 @@ class CheckpointStore:
         except UserError as save_error:
             if error is None:
                 raise
-            error.add_note(str(save_error))  # what ended the block is the news, not the save that failed too
+            error.add_note(str(save_error))  # raise the first error, with the failed save as a note
 
     def _publish(self, step: int, staged: Path, record_json: str) -> None:
         """In the background: once Orbax is done on every host, seal the checkpoint and give it its name."""
