@@ -110,7 +110,9 @@ def test_the_papers_texts_are_one_to_one_ciphers() -> None:
         assert one.text.isascii()
         assert one.truth not in one.text  # else two symbols would stand for one character
         assert SYMBOL in one.text
-    assert "mid - 1 \n      return binary_search() \n" in PAPER_TEXTS[-1].text  # spaces at line ends, as printed
+    assert (
+        "mid - 1 \n      return binary_search() \n" in PAPER_TEXTS[-1].text
+    )  # spaces at line ends, as printed
 
 
 def test_occurrences_are_read_where_they_stand(model: str, tmp_path: Path) -> None:

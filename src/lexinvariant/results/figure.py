@@ -180,7 +180,7 @@ def _mark_in_words(mark: Mark, panel: Panel) -> str:
 
 def _cells_in_words(mark: HeatMap, columns: Sequence[str]) -> str:
     cells = np.asarray(mark.cells, float)[:, : mark.divider]
-    cells = cells[~np.isnan(cells).all(axis=1)]
+    cells = np.nan_to_num(cells[~np.isnan(cells).all(axis=1)])
     if not len(cells):
         return "nothing"
     first, last = (f"{columns[row.argmax()]} {row.max():.2f}" for row in (cells[0], cells[-1]))

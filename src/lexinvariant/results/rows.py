@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import math
 import os
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
-import numpy as np
 
 from lexinvariant.errors import UserError
 
@@ -70,6 +68,8 @@ class Row:
         return dataclasses.replace(self, origin=origin)
 
 
+# NumPy's values become numbers and lists; NaN and infinity become null.
+_encode = msgspec.json.Encoder(enc_hook=lambda value: value.tolist()).encode
 RowT = TypeVar("RowT", bound=Row)
 Item = TypeVar("Item")
 
@@ -142,7 +142,7 @@ class RowWriter:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         origin = Origin(**vars(self.provenance), **about, time=at)
         values = {f.name: getattr(row, f.name) for f in dataclasses.fields(row) if f.name != "origin"}
-        line = msgspec.json.encode({"kind": row.kind, **vars(origin), **plain(values)}) + b"\n"
+        line = _encode({"kind": row.kind, **vars(origin), **values}) + b"\n"
         # What cannot be read is not written.
         written = msgspec.convert(msgspec.json.decode(line), type(row), str_keys=True)
         data = memoryview(line)
@@ -159,21 +159,6 @@ class RowWriter:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it: NumPy's as lists and numbers, dataclasses as objects, NaN and infinity as null."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
 
 
 def read_rows(source: Path, kinds: Iterable[type[Row]]) -> Rows:
