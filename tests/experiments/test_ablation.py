@@ -66,7 +66,7 @@ def test_a_variant_is_trained_once_and_compared_on_held_out_text(tmp_path: Path,
     assert differences == [(RECIPE, "+0.000"), (name, "+0.250")], (
         "the best first, and the newest of each once"
     )
-    assert "the recipe is lowest" in section.figures[0].alt
+    assert f"variants: {RECIPE} {better.tail_loss:.3g}, {name}" in section.figures[0].alt  # the lowest first
 
 
 def test_what_cannot_be_compared(tmp_path: Path) -> None:

@@ -102,12 +102,12 @@ def test_precision_of_a_head_that_always_says_e(place: Path, always_e: Rows) -> 
         windows = [set(row[w : w + WINDOW]) & set(LETTERS) for row in tok_ST.tolist()]
         expected.append(np.mean([(ord("e") in letters) / len(letters) for letters in windows]))
     [row] = always_e.of(Precision)
-    np.testing.assert_allclose([share.mean or 0 for share in row.precision], expected, atol=1e-6)
+    np.testing.assert_allclose([share.value or 0 for share in row.precision], expected, atol=1e-6)
     assert row.start == list(range(T - WINDOW + 1))
-    assert row.last.mean == pytest.approx(expected[-1])
+    assert row.last.value == pytest.approx(expected[-1])
     assert row.named_rightly == pytest.approx((tok_ST[:, -WINDOW:] == ord("e")).mean())
     seen = [set(row) for row in tok_ST[:, -WINDOW:].tolist()]
-    assert row.last_all_symbols.mean == pytest.approx(np.mean([(ord("e") in s) / len(s) for s in seen]))
+    assert row.last_all_symbols.value == pytest.approx(np.mean([(ord("e") in s) / len(s) for s in seen]))
     letters = [set(row[-WINDOW:]) & set(LETTERS) for row in tok_ST.tolist()]
     assert row.last_by_text == pytest.approx([(ord("e") in s) / len(s) for s in letters], abs=1e-6)
 
@@ -209,7 +209,7 @@ def test_in_hindsight_a_window_is_named_by_all_that_was_read_at_its_end(place: P
     name_SC = majority(symbol_SN, name_ST[:, start:], 26, V)
     seen_S = (name_SC != NONE).sum(axis=1)
     expected = np.mean((name_SC == LETTERS).sum(axis=1) / seen_S)
-    assert later.precision[1].mean == pytest.approx(expected, abs=1e-6)
+    assert later.precision[1].value == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_probe_is_trained_kept_and_used_again(place: Path, tmp_path: Path) -> None:

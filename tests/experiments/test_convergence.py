@@ -80,7 +80,7 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_everywhere(
     rows = run(options, command="lexinvariant experiment convergence", log=said.append)
     assert list(read_all_rows(tmp_path)) == rows
     curves, [gap] = Rows(rows).of(Curve), Rows(rows).of(Gap)
-    assert [(row.role, row.name) for row in curves] == [
+    assert [(row.model.role, row.model.name) for row in curves] == [
         ("lexinvariant", "uniform"),
         ("standard", "uniform-standard"),
     ]
@@ -95,7 +95,7 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_everywhere(
         assert (row.sequences, row.window, row.label, row.origin.draws) == (6, 5, "markov12", 2)
     np.testing.assert_allclose(gap.curves["geometric"].mean, 0, atol=1e-5)
     assert gap.end("arithmetic") == pytest.approx(0, abs=1e-6)
-    assert curves[0].name_hash == gap.origin.model_hash != curves[1].name_hash
+    assert curves[0].model.hash == gap.origin.model_hash != curves[1].model.hash
     assert any(
         "uniform: perplexity 12.00 over the first 5 symbols, 12.00 over the last" in line for line in said
     )
@@ -152,7 +152,7 @@ def test_draws_average_probabilities(models: dict[str, str], tmp_path: Path) -> 
 def test_without_a_baseline_there_is_one_curve(models: dict[str, str], tmp_path: Path) -> None:
     [row] = run(small(tmp_path, models["uniform"], label="toy", split="valid"))
     assert isinstance(row, Curve)
-    assert (row.label, row.split, row.name) == ("toy", "valid", "uniform")
+    assert (row.label, row.split, row.model.name) == ("toy", "valid", "uniform")
 
 
 def test_the_section_is_drawn_from_what_was_written(models: dict[str, str], tmp_path: Path) -> None:

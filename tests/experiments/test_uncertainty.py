@@ -20,7 +20,7 @@ from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.params import Params
 from lexinvariant.model.weights import save_model
 from lexinvariant.report.draw import draw as draw_figure
-from lexinvariant.results.paper_texts import PAPER_TEXTS, PYTHON, SYMBOL
+from lexinvariant.results.paper_texts import PAPER_TEXTS, SYMBOL
 from lexinvariant.results.uncertainty import Posterior
 from lexinvariant.text import CharVocab, Vocab, train_tokenizer
 from tests.tiny_models import random_params
@@ -110,7 +110,9 @@ def test_the_papers_texts_are_one_to_one_ciphers() -> None:
         assert one.text.isascii()
         assert one.truth not in one.text  # else two symbols would stand for one character
         assert SYMBOL in one.text
-    assert "mid - 1 \n      return binary_search() \n" in PYTHON  # spaces at line ends, as printed
+    assert (
+        "mid - 1 \n      return binary_search() \n" in PAPER_TEXTS[-1].text
+    )  # spaces at line ends, as printed
 
 
 def test_occurrences_are_read_where_they_stand(model: str, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from lexinvariant.results.figure import (
 
 
 def figure(*panels: Panel, **settings: Any) -> Figure:
-    return Figure("one", "what is seen", "what it is", list(panels), **settings)
+    return Figure("one", "what it is", list(panels), **settings)
 
 
 def test_series_differ_without_colour() -> None:

@@ -16,10 +16,10 @@ from lexinvariant.results.cipher_key import (
     ProbeSettings,
     ProbeTraining,
     Setup,
-    Share,
     WholeKey,
     section,
 )
+from lexinvariant.results.intervals import MeanShare
 from lexinvariant.results.rows import Provenance, Row, Rows, RowWriter
 from lexinvariant.results.section import Section, Table
 
@@ -42,11 +42,11 @@ def fill(path: Path, *namers: str, model: str = "m", last: float = 0.99, **chang
         rows.append(ProbeTraining(config=config, trained_on="d", metrics={"tail_deciphered": 0.125}))
     for namer in namers:
         start = np.arange(0, 413, 103 if namer == "hindsight" else 1).tolist()
-        shares = [Share(p, p - 0.004, p + 0.004) for p in np.linspace(0.5, last, len(start)).tolist()]
+        shares = [MeanShare(p, p - 0.004, p + 0.004) for p in np.linspace(0.5, last, len(start)).tolist()]
         rows.append(
             Precision(
                 namer=namer, start=start, precision=shares, last_by_text=[1.0, 1.0, 0.4, None],
-                last_all_symbols=Share(0.91, 0.9, 0.92), named_rightly=0.9712, symbols_seen=18.0,
+                last_all_symbols=MeanShare(0.91, 0.9, 0.92), named_rightly=0.9712, symbols_seen=18.0,
             )
         )  # fmt: skip
         votes = 4 * np.roll(np.eye(N, dtype=int), 1, axis=1)
@@ -165,7 +165,7 @@ def test_figures_are_drawn_in_both_themes(tmp_path: Path) -> None:
         assert saved.svg_light.startswith(b"<?xml") and saved.svg_dark != saved.svg_light
         assert len(figure.alt) > 60 and len(figure.caption) > 60
     assert "6 of 8 right" in figures[1].alt
-    assert "50.00% at the start, 99.00% at the end" in figures[0].alt
+    assert "joint head from 50 to 99" in figures[0].alt
 
 
 def test_fresh_keys_are_told_apart(tmp_path: Path) -> None:
@@ -184,20 +184,20 @@ def test_an_interrupted_run_hides_no_older_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("share", "shown"),
     [
-        (Share(None, None, None), "none"),
-        (Share(1.0, 0.996, 1.0), "100.00% (99.60% to 100.00%)"),
-        (Share(0.5, None, None), "50.00%"),  # of a single text
+        (MeanShare(None, None, None), "none"),
+        (MeanShare(1.0, 0.996, 1.0), "100.00% (99.60% to 100.00%)"),
+        (MeanShare(0.5, None, None), "50.00%"),  # of a single text
     ],
 )
 def test_texts_without_letters_and_namers_without_errors_draw_too(
-    tmp_path: Path, share: Share, shown: str
+    tmp_path: Path, share: MeanShare, shown: str
 ) -> None:
     rows = fill(tmp_path / "a.jsonl", "head")
     rows = [replace(row, precision=[share] * 413) if isinstance(row, Precision) else row for row in rows]
     found = made(rows)
     save(found.figures[0], tmp_path)
     assert cells(found.tables[0])["Precision of the last window of 100"][0] == shown
-    assert len(found.findings) == (1 if share.mean is None else 2)
+    assert len(found.findings) == (1 if share.value is None else 2)
 
 
 def test_a_namer_with_fewer_windows_leaves_its_places_empty(tmp_path: Path) -> None:

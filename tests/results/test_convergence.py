@@ -7,6 +7,7 @@ import numpy as np
 
 from lexinvariant.report.draw import draw, save
 from lexinvariant.results.convergence import ROWS, Curve, Gap, section
+from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.perplexity import Averaging, Band
 from lexinvariant.results.rows import Provenance, Rows, RowWriter, read_rows
 from lexinvariant.results.section import Section
@@ -25,7 +26,7 @@ def averages(values: np.ndarray) -> dict[Averaging, Band]:
 def write(path: Path, label: str, end: float, *, baseline: bool = True, vocab_size: int = 128) -> Rows:
     """One run of the experiment, whose lexinvariant curve ends at `end` and whose standard one at half of it."""
     setting: dict[str, Any] = {
-        "label": label, "split": "test", "sequences": 7, "window": 30, "context": 79, "vocab_size": vocab_size,
+        "label": label, "split": "test", "sequences": 7, "window": 30, "context": 79,
     }  # fmt: skip
     ours = np.geomspace(10 * end, end, N)
     with RowWriter(path / "convergence.jsonl", WHERE) as writer:
@@ -33,8 +34,8 @@ def write(path: Path, label: str, end: float, *, baseline: bool = True, vocab_si
         for role, values in list(roles.items())[: 1 + baseline]:
             writer.write(
                 Curve(
-                    **setting, role=role, name=f"{role} model", name_hash="", curves=averages(values),
-                    last_symbol_perplexity=1.01 * end, nats=[], nats_deviation=[],
+                    **setting, model=MeasuredModel(f"{role} model", "", role, "char128", vocab_size, True),
+                    curves=averages(values), last_symbol_perplexity=1.01 * end, nats=[], nats_deviation=[],
                 )
             )  # fmt: skip
         if baseline:

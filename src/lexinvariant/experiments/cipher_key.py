@@ -36,9 +36,9 @@ from lexinvariant.results.cipher_key import (
     ProbeSettings,
     ProbeTraining,
     Setup,
-    Share,
     WholeKey,
 )
+from lexinvariant.results.intervals import MeanShare
 from lexinvariant.results.section import percent
 
 
@@ -141,7 +141,7 @@ def run(options: Options, recorder: Recorder) -> None:
         key = recorder.write(_whole_key(naming, text, window))
         for probabilities in _key_probabilities(naming, text):
             recorder.write(probabilities)
-        last = percent(precision.last.mean, digits=2)
+        last = percent(precision.last.value, digits=2)
         recorder.log(
             f"{naming.namer.name}: the last window names {last} of its letters rightly, the whole key {key.right} of "
             f"{len(key.named)}."
@@ -240,11 +240,11 @@ def _precision(naming: Naming, text: Ciphertext, window: int) -> Precision:
     )
 
 
-def _shares(right_SW: np.ndarray, seen_SW: np.ndarray) -> list[Share]:
+def _shares(right_SW: np.ndarray, seen_SW: np.ndarray) -> list[MeanShare]:
     """The mean precision of each window, with its interval."""
     mean_W, half_W = mean_precision(right_SW, seen_SW)
     low_W, high_W = np.maximum(mean_W - half_W, 0), np.minimum(mean_W + half_W, 1)
-    return [Share(*shares) for shares in np.stack([mean_W, low_W, high_W], axis=1).tolist()]
+    return [MeanShare(*shares) for shares in np.stack([mean_W, low_W, high_W], axis=1).tolist()]
 
 
 def _whole_key(naming: Naming, text: Ciphertext, window: int) -> WholeKey:

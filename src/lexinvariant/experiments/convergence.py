@@ -67,7 +67,6 @@ def run(options: Options, recorder: Recorder) -> None:
         "sequences": len(text.tok_ST),
         "window": window,
         "context": context,
-        "vocab_size": models[0].model.config.vocab_size,
     }
     weight_RS = resampled(len(text.tok_ST), options.seed)
     smoothed: list[Floats] = []
@@ -78,9 +77,7 @@ def run(options: Options, recorder: Recorder) -> None:
         curve = recorder.write(
             Curve(
                 **setting,
-                role="lexinvariant" if evaluated.model.config.lexicon.is_lexinvariant else "standard",
-                name=evaluated.name,
-                name_hash=evaluated.hash,
+                model=evaluated.measured,
                 curves={how: perplexity_curve(nats_SI, how, weight_RS) for how in AVERAGINGS},
                 last_symbol_perplexity=float(np.exp(nats_ST[:, -1].mean())),
                 nats=nats_ST.mean(axis=0).tolist(),

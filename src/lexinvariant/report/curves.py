@@ -1,5 +1,6 @@
 """Learning curves, from the metrics.jsonl of runs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,31 +36,19 @@ def run_curves(folder: Path) -> Figure:
             f"{folder} has no metrics.jsonl with training steps in it: give a run's --out folder."
         )
     learning = [_line("training, end of context", _smoothed(train, "tail_loss"), "tail_loss")]
-    reading = []
+    reading, last = [], ""
     if valid:
-        learning += [
-            _line("held out, all positions", valid, "loss"),
-            _line("held out, end of context", valid, "tail_loss"),
-        ]
+        learning.append(_line("held out, all positions", valid, "loss"))
+        learning.append(_line("held out, end of context", valid, "tail_loss"))
         nats = np.array(valid[-1]["loss_by_position"])
         reading.append(Line("", np.arange(1, len(nats) + 1), np.exp(nats), series=1))
-    last = f" Perplexity at the end of the context: {valid[-1]['tail_perplexity']:.2f}." if valid else ""
-    return Figure(
-        "curves",
-        f"Loss by training step, and held-out perplexity by position in the context.{last}",
-        f"The run in {folder.name}.{last}",
-        [
-            Panel("Learning", learning, Axis("step"), Axis("loss (nats a token)", limits=(0, None))),
-            Panel(
-                "Reading held-out text",
-                reading,
-                Axis("position in the context"),
-                Axis("perplexity (log scale)", "log" if valid else "linear"),
-            ),
-        ],
-        size=SIZE,
-        legend="panels",
-    )
+        last = f" Perplexity at the end of the context: {valid[-1]['tail_perplexity']:.2f}."
+    perplexity = Axis("perplexity (log scale)", "log" if valid else "linear")
+    panels = [
+        Panel("Learning", learning, Axis("step"), Axis("loss (nats a token)", limits=(0, None))),
+        Panel("Reading held-out text", reading, Axis("position in the context"), perplexity),
+    ]
+    return Figure("curves", f"The run in {folder.name}.{last}", panels, size=SIZE, legend="panels")
 
 
 def demo_curves(folder: Path) -> Figure:
@@ -77,22 +66,12 @@ def demo_curves(folder: Path) -> Figure:
         Reference("knowing the language and every name", at=language.entropy_rate, dash="short"),
     ]
     loss = Axis("loss at the end of the context (nats)", limits=(0, None))
-    return Figure(
-        "learning",
-        "Loss of the two models by training step, and of the lexinvariant one by position in the sequence.",
-        "The further a lexinvariant model reads, the better it knows what the symbols stand for.",
-        [
-            Panel("Learning", learning, Axis("step"), loss),
-            Panel(
-                "Reading one renamed sequence",
-                reading,
-                Axis("position"),
-                Axis("loss (nats)", limits=(0, None)),
-            ),
-        ],
-        size=SIZE,
-        legend="panels",
-    )
+    panels = [
+        Panel("Learning", learning, Axis("step"), loss),
+        Panel("Reading one renamed sequence", reading, Axis("position"), replace(loss, label="loss (nats)")),
+    ]
+    caption = "The further a lexinvariant model reads, the better it knows what the symbols stand for."
+    return Figure("learning", caption, panels, size=SIZE, legend="panels")
 
 
 def _read(folder: Path) -> tuple[Metrics, Metrics]:

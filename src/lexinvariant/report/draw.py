@@ -17,18 +17,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from lexinvariant.results.figure import (
-    Axis,
-    Bars,
-    BlankRows,
-    Figure,
-    HeatMap,
-    Line,
-    Marks,
-    Panel,
-    Reference,
-    log_ticks,
-)
+from lexinvariant.results import figure as described
+from lexinvariant.results.figure import Bars, BlankRows, Figure, HeatMap, Line, Marks, Panel, Reference
 
 Theme = Literal["light", "dark"]
 
@@ -37,32 +27,27 @@ COLOURS: dict[Theme, tuple[str, ...]] = {
     "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#4d4d4d"),
     "dark": ("#56b4e9", "#ff8c42", "#2fd6a4", "#f0a6cf", "#f0e442", "#d0d0d0"),
 }
-DASHES: tuple[Any, ...] = (
-    "-",
-    (0, (5, 1.5)),
-    (0, (1, 1)),
-    (0, (5, 1, 1, 1)),
-    (0, (3, 1, 1, 1, 1, 1)),
-    (0, (8, 3)),
-)
+BREAKS = ((5, 1.5), (1, 1), (5, 1, 1, 1), (3, 1, 1, 1, 1, 1), (8, 3))
+DASHES: tuple[Any, ...] = ("-", *((0, pattern) for pattern in BREAKS))
 MARKERS = ("o", "s", "^", "D", "v", "P")
 GREY: dict[Theme, str] = {"light": "#4d4d4d", "dark": "#d0d0d0"}
 INK: dict[Theme, tuple[str, str]] = {"light": ("#1a1a1a", "#ffffff"), "dark": ("#e8e8e8", "#16181d")}
 """Ink and paper."""
 STRONGEST: dict[Theme, str] = {"light": "#00182b", "dark": "#ffffff"}
 """Certainty in a heat map."""
-REFERENCE_DASHES: dict[str, Any] = {
-    "long": (0, (8, 2)),
-    "short": (0, (2, 2)),
-    "dotted": (0, (1, 1.5)),
-    "solid": "-",
-}
+LONG, SHORT, DOTTED = (0, (8, 2)), (0, (2, 2)), (0, (1, 1.5))
+REFERENCE_DASHES: dict[str, Any] = {"long": LONG, "short": SHORT, "dotted": DOTTED, "solid": "-"}
 LOOKS: dict[str, dict[str, Any]] = {
     "right": {"marker": "s", "s": 34},
     "wrong": {"marker": "X", "s": 46},
     "target": {"marker": "_", "s": 260, "linewidth": 2},
 }
 
+STYLE: Any = {
+    "axes.grid": True, "axes.axisbelow": True, "grid.alpha": 0.15, "axes.spines.top": False, "axes.spines.right": False,
+    "font.size": 10.5, "axes.titlesize": 11, "legend.fontsize": 9, "legend.frameon": False,
+    "svg.hashsalt": "lexinvariant",  # the same rows give the same file
+}  # fmt: skip
 LARGE = 1e5
 """From here on numbers are written as powers of ten."""
 
@@ -98,9 +83,8 @@ def draw(figure: Figure, theme: Theme) -> Canvas:
     rows = -(-len(figure.panels) // columns)
     with _house_style(theme):
         canvas = Canvas(figsize=figure.size, layout="constrained")
-        grid = canvas.subplots(
-            rows, columns, squeeze=False, sharey=figure.share_y, width_ratios=list(figure.widths) or None
-        )
+        widths = list(figure.widths) or None
+        grid = canvas.subplots(rows, columns, squeeze=False, sharey=figure.share_y, width_ratios=widths)
         places: list[Axes] = list(grid.ravel())
         series = _series_of(figure)
         image: Any = None
@@ -122,53 +106,25 @@ def draw(figure: Figure, theme: Theme) -> Canvas:
 def _house_style(theme: Theme) -> Iterator[None]:
     """Matplotlib settings of every figure in a theme, restored afterwards."""
     ink, paper = INK[theme]
-    settings: Any = {
-        "figure.facecolor": paper,
-        "axes.facecolor": paper,
-        "savefig.facecolor": paper,
-        "text.color": ink,
-        "axes.edgecolor": ink,
-        "axes.labelcolor": ink,
-        "axes.titlecolor": ink,
-        "xtick.color": ink,
-        "ytick.color": ink,
-        "axes.grid": True,
-        "axes.axisbelow": True,
-        "grid.color": ink,
-        "grid.alpha": 0.15,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "font.size": 10.5,
-        "axes.titlesize": 11,
-        "legend.fontsize": 9,
-        "legend.frameon": False,
-        "svg.hashsalt": "lexinvariant",  # the same rows give the same file
-    }
-    with matplotlib.rc_context(settings):
+    settings: Any = {f"{part}.facecolor": paper for part in ("figure", "axes", "savefig")}
+    settings |= {f"axes.{part}color": ink for part in ("edge", "label", "title")}
+    settings |= {f"{part}.color": ink for part in ("text", "xtick", "ytick", "grid")}
+    with matplotlib.rc_context(settings | STYLE):
         yield
 
 
 def series_style(index: int, theme: Theme) -> dict[str, Any]:
     """Colour, dash and marker of the index-th series."""
-    return {
-        "color": COLOURS[theme][index % len(COLOURS[theme])],
-        "linestyle": DASHES[index % len(DASHES)],
-        "marker": MARKERS[index % len(MARKERS)],
-        "markevery": 0.15,
-        "markersize": 4.5,
-        "linewidth": 1.8,
-    }
+    index %= len(MARKERS)
+    look = {"color": COLOURS[theme][index], "linestyle": DASHES[index], "marker": MARKERS[index]}
+    return look | {"markevery": 0.15, "markersize": 4.5, "linewidth": 1.8}
 
 
 def _series_of(figure: Figure) -> dict[str, int]:
     """The number of each name's series, in the order in which names appear."""
-    names = [
-        mark.name
-        for panel in figure.panels
-        for mark in panel.marks
-        if isinstance(mark, Line | Bars) and mark.series is None
-    ]
-    return {name: index for index, name in enumerate(dict.fromkeys(names))}
+    marks = [mark for panel in figure.panels for mark in panel.marks if isinstance(mark, Line | Bars)]
+    names = dict.fromkeys(mark.name for mark in marks if mark.series is None)
+    return {name: index for index, name in enumerate(names)}
 
 
 def _panel(axes: Axes, panel: Panel, series: Mapping[str, int], theme: Theme) -> Any:
@@ -185,11 +141,9 @@ def _panel(axes: Axes, panel: Panel, series: Mapping[str, int], theme: Theme) ->
             case Reference():
                 _reference(axes, mark, theme)
             case Marks():
-                colour = {"right": INK[theme][0], "wrong": COLOURS[theme][1], "target": GREY[theme]}[
-                    mark.look
-                ]
-                look = {"linewidth": 0} | LOOKS[mark.look]
-                axes.scatter(mark.x, mark.y, color=colour, zorder=3, label=mark.name, **look)
+                colours = {"right": INK[theme][0], "wrong": COLOURS[theme][1], "target": GREY[theme]}
+                look: Any = {"linewidth": 0, "color": colours[mark.look]} | LOOKS[mark.look]
+                axes.scatter(mark.x, mark.y, zorder=3, label=mark.name, **look)
             case BlankRows():
                 for number, row in enumerate(mark.rows):
                     label = mark.name if number == 0 else None
@@ -220,23 +174,14 @@ def _line(axes: Axes, mark: Line, style: dict[str, Any], theme: Theme) -> None:
         middle = x if mark.across else y
         reach = np.abs(np.stack([np.minimum(low, middle), np.maximum(high, middle)]) - middle)
         style.pop("markevery")
-        axes.errorbar(
-            x,
-            y,
-            **{"xerr" if mark.across else "yerr": reach},
-            label=mark.name,
-            capsize=2.5,
-            elinewidth=1,
-            **style,
-        )
+        error: Any = {"xerr" if mark.across else "yerr": reach, "capsize": 2.5, "elinewidth": 1}
+        axes.errorbar(x, y, label=mark.name, **error, **style)
     else:
         axes.plot(x, y, label=mark.name, **style)
     for place, text in zip(zip(x, y, strict=True), mark.labels, strict=False):
         # On a patch of paper, so that no line crosses it.
         box = {"facecolor": INK[theme][1], "edgecolor": "none", "pad": 0.8}
-        axes.annotate(
-            text, place, xytext=(7, 0), textcoords="offset points", va="center", fontsize=8.5, bbox=box
-        )
+        axes.annotate(text, place, (7, 0), textcoords="offset points", va="center", fontsize=8.5, bbox=box)
 
 
 def _bars(axes: Axes, mark: Bars, colour: str, theme: Theme) -> None:
@@ -250,9 +195,7 @@ def _bars(axes: Axes, mark: Bars, colour: str, theme: Theme) -> None:
         axes.errorbar(x, height, reach, color=GREY[theme], capsize=3, linewidth=1.2, linestyle="none")
         top = np.asarray(mark.high, float)
     for place, above, text in zip(x, top, mark.labels, strict=False):
-        axes.annotate(
-            text, (place, above), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=7.5
-        )
+        axes.annotate(text, (place, above), (0, 2), textcoords="offset points", ha="center", fontsize=7.5)
 
 
 def _reference(axes: Axes, mark: Reference, theme: Theme) -> None:
@@ -287,15 +230,12 @@ def _heat_map(axes: Axes, mark: HeatMap, theme: Theme) -> Any:
     return image
 
 
-def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis, monospace: float | None) -> None:
+def _axis(axes: Axes, which: Literal["x", "y"], axis: described.Axis, monospace: float | None) -> None:
     side = axes.xaxis if which == "x" else axes.yaxis
-    set_limits, get_limits = (
-        (axes.set_xlim, axes.get_xlim) if which == "x" else (axes.set_ylim, axes.get_ylim)
-    )
+    set_limits, get_limits = getattr(axes, f"set_{which}lim"), getattr(axes, f"get_{which}lim")
     side.set_label_text(axis.label)
     if axis.scale != "linear":
-        set_scale = axes.set_xscale if which == "x" else axes.set_yscale
-        set_scale("log", base=2 if axis.scale == "log2" else 10)
+        getattr(axes, f"set_{which}scale")("log", base=2 if axis.scale == "log2" else 10)
     set_limits(*axis.limits)
     if axis.names:
         look: dict[str, Any] = {"family": "monospace", "fontsize": monospace} if monospace else {}
@@ -316,7 +256,7 @@ def _axis(axes: Axes, which: Literal["x", "y"], axis: Axis, monospace: float | N
     if ticks is None and axis.scale == "log":
         low, high = sorted(get_limits())
         wide = which == "x" and high > LARGE  # numbers that take much room beside each other
-        ticks = log_ticks(low, high, 6 if wide else 10) if high / low < 1e6 else None
+        ticks = described.log_ticks(low, high, 6 if wide else 10) if high / low < 1e6 else None
     if ticks is not None:
         names = list(ticks.values()) if isinstance(ticks, Mapping) else [_number(tick) for tick in ticks]
         limits = get_limits()  # ticks beyond them would move them

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lexinvariant.errors import UserError
 from lexinvariant.report.page import read_sections
-from lexinvariant.results.section import Section, Table, slug
+from lexinvariant.results.section import Column, Finding, Section, Table, make_table, slug
 
 BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -50,17 +50,18 @@ def fill_document(folder: Path, document: Path) -> int:
 
 def summary(sections: Iterable[Section]) -> Table:
     """The first screen as a table."""
-    cells = [
-        (
-            finding.measure,
-            "none" if finding.paper is None else format(finding.paper, finding.format),
-            format(finding.ours, finding.format),
-            finding.verdict,
-        )
-        for section in sections
-        for finding in section.findings
+
+    def written(finding: Finding, number: float | None) -> str:
+        return "none" if number is None else format(number, finding.format)
+
+    columns = [
+        Column[Finding]("Measure", "measure"),
+        Column("Paper", lambda finding: written(finding, finding.paper)),
+        Column("Ours", lambda finding: written(finding, finding.ours)),
+        Column("Verdict", "verdict"),
     ]
-    return Table("Does it reproduce the paper?", ("Measure", "Paper", "Ours", "Verdict"), cells)
+    findings = [finding for section in sections for finding in section.findings]
+    return make_table("Does it reproduce the paper?", findings, columns)
 
 
 def _table(table: Table) -> str:

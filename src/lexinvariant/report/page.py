@@ -28,20 +28,17 @@ def write_report(folder: Path) -> Path:
     rows, sections = read_sections(folder)
     findings = [(finding, section) for section in sections for finding in section.findings]
     compared = [finding for finding, _ in findings if finding.paper is not None]
-    text = (
-        _environment()
-        .get_template("report.html")
-        .render(
-            style=Markup((TEMPLATES / "style.css").read_text()),
-            findings=findings,
-            compared=len(compared),
-            reached=sum(finding.verdict in ("reached", "within noise") for finding in compared),
-            sections=sections,
-            drawn=[[save(figure, folder / "figures") for figure in section.figures] for section in sections],
-            runs=sorted({row.origin.run: row.origin for row in rows}.values(), key=lambda origin: origin.run),
-            longest_open_table=LONGEST_OPEN_TABLE,
-            thumbnail=thumbnail,
-        )
+    template = _environment().get_template("report.html")
+    text = template.render(
+        style=Markup((TEMPLATES / "style.css").read_text()),
+        findings=findings,
+        compared=len(compared),
+        reached=sum(finding.verdict in ("reached", "within noise") for finding in compared),
+        sections=sections,
+        drawn=[[save(figure, folder / "figures") for figure in section.figures] for section in sections],
+        runs=sorted({row.origin.run: row.origin for row in rows}.values(), key=lambda origin: origin.run),
+        longest_open_table=LONGEST_OPEN_TABLE,
+        thumbnail=thumbnail,
     )
     page = folder / "report.html"
     draft = page.with_suffix(".html.part")
@@ -84,10 +81,9 @@ class Thumbnail:
 def thumbnail(finding: Finding) -> Thumbnail:
     paper, curve = finding.paper, np.asarray(finding.curve, float)
     if len(curve) < 2:
-        widest = 104 / max(abs(finding.ours), abs(paper or 0.0), 1e-12)
-        return Thumbnail(
-            ours_width=abs(finding.ours) * widest, paper_width=None if paper is None else abs(paper) * widest
-        )
+        ours, theirs = abs(finding.ours), None if paper is None else abs(paper)
+        widest = 104 / max(ours, theirs or 0.0, 1e-12)
+        return Thumbnail(ours_width=ours * widest, paper_width=None if theirs is None else theirs * widest)
     levels = np.append(curve, [] if paper is None else [paper])
     up = 36 / max(np.ptp(levels), 1e-12)
     at = np.unique(np.linspace(0, len(curve) - 1, 60).astype(int))

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from lexinvariant.results.figure import Axis, Figure, Line, Panel, Reference
+from lexinvariant.results.prose import Prose
 from lexinvariant.results.rows import Row, Rows, group_by
 from lexinvariant.results.section import Column, Section, Table, make_table, slug
 from lexinvariant.results.training import LearningCurve
@@ -61,6 +62,7 @@ class TrainedVariant(Row, experiment="ablation", kind="variant"):
 
 
 ROWS = (TrainedVariant,)
+words = Prose("ablation")
 
 
 def section(rows: Rows) -> Section | None:
@@ -68,21 +70,11 @@ def section(rows: Rows) -> Section | None:
     newest = rows.latest_of_each(TrainedVariant, lambda row: (row.group, row.name))
     if not newest:
         return None
-    groups = {
-        group: sorted(variants, key=lambda row: row.held_out.tail_loss)
-        for group, variants in group_by(newest, lambda row: row.group).items()
-    }
-    return Section(
-        "Ablations",
-        [
-            "Short runs of one recipe, each with one thing changed and all with as many tokens. Losses are those of "
-            "whole contexts of held-out text, at the end of the recipe's own context, as a trained model is used "
-            "(every symbol re-drawn). One seed each, so differences of a few hundredths of a nat tell little; and "
-            "what helps a short run need not help a long one.",
-        ],
-        [_dots(group, variants) for group, variants in groups.items()],
-        [_table(group, variants) for group, variants in groups.items()],
-    )
+    groups = group_by(newest, lambda row: row.group)
+    for variants in groups.values():
+        variants.sort(key=lambda row: row.held_out.tail_loss)
+    figures = [_dots(group, variants) for group, variants in groups.items()]
+    return Section("Ablations", words.paragraphs(), figures, [_table(*group) for group in groups.items()])
 
 
 def _recipe_loss(rows: list[TrainedVariant]) -> float | None:
@@ -91,49 +83,38 @@ def _recipe_loss(rows: list[TrainedVariant]) -> float | None:
 
 
 def _dots(group: str, rows: list[TrainedVariant]) -> Figure:
-    first, last = rows[0], rows[-1]
-    losses = [row.held_out.tail_loss for row in rows]
+    losses, recipe = [row.held_out.tail_loss for row in rows], _recipe_loss(rows)
     margin = 0.12 * (losses[-1] - losses[0]) or 0.1
-    x = Axis(
-        "loss at the end of the context (nats a token)", limits=(losses[0] - margin, losses[-1] + margin)
-    )
+    limits = losses[0] - margin, losses[-1] + margin
+    x = Axis("loss at the end of the context (nats a token)", limits=limits)
     dots = Line("variants", losses, range(len(rows)), line=False, labels=[f"{loss:.3f}" for loss in losses])
-    recipe = _recipe_loss(rows)
     reference = [] if recipe is None else [Reference("the recipe", at=recipe, axis="x")]
-    return Figure(
-        f"ablation-{slug(group)}",
-        f"Held-out loss of {len(rows)} variants: {first.name} is lowest at {losses[0]:.3f}, {last.name} highest at "
-        f"{losses[-1]:.3f}.",
-        "Loss at the end of the context on held-out text, the better the further left; the dashed line is the recipe.",
-        [Panel(group, [*reference, dots], x, Axis(names=[row.name for row in rows]))],
-        size=(8.0, 1.2 + 0.32 * len(rows)),
-        legend="none",
-    )
+    panel = Panel(group, [*reference, dots], x, Axis(names=[row.name for row in rows]))
+    size = (8.0, 1.2 + 0.32 * len(rows))
+    return Figure(f"ablation-{slug(group)}", words("dots"), [panel], size=size, legend="none")
 
 
 def _table(group: str, rows: list[TrainedVariant]) -> Table:
     recipe = _recipe_loss(rows)
+
+    def difference(row: TrainedVariant) -> float | None:
+        return None if recipe is None else row.held_out.tail_loss - recipe
+
+    def settings(row: TrainedVariant) -> str:
+        return ", ".join(f"{name} {value}" for name, value in row.settings.items()) or "none"
+
+    def accuracy(task: str) -> Column[TrainedVariant]:
+        return Column(task, lambda row: row.tasks.get(task), ".1%")
+
     columns = [
-        Column[TrainedVariant]("Variant", "name"),
-        Column("Settings changed", _settings),
+        Column("Variant", "name"),
+        Column("Settings changed", settings),
         Column("Parameters", lambda row: f"{row.curve.parameters / 1e6:.1f}M"),
-        Column("Loss", lambda row: row.held_out.loss, ".3f"),
-        Column("Loss, end of context", lambda row: row.held_out.tail_loss, ".3f"),
-        Column(
-            "Against the recipe",
-            lambda row: None if recipe is None else row.held_out.tail_loss - recipe,
-            "+.3f",
-        ),
+        Column("Loss", "held_out.loss", ".3f"),
+        Column("Loss, end of context", "held_out.tail_loss", ".3f"),
+        Column("Against the recipe", difference, "+.3f"),
         Column("Perplexity there", lambda row: math.exp(row.held_out.tail_loss), ".2f"),
-        Column("Deciphered there", lambda row: row.held_out.tail_deciphered, ".1%"),
-        *(_task(task) for task in sorted({task for row in rows for task in row.tasks})),
+        Column("Deciphered there", "held_out.tail_deciphered", ".1%"),
+        *(accuracy(task) for task in sorted({task for row in rows for task in row.tasks})),
     ]
     return make_table(f"Ablations: {group} (held-out text, nats a token)", rows, columns)
-
-
-def _task(task: str) -> Column[TrainedVariant]:
-    return Column(task, lambda row: row.tasks.get(task), ".1%")
-
-
-def _settings(row: TrainedVariant) -> str:
-    return ", ".join(f"{name} {value}" for name, value in row.settings.items()) or "none"

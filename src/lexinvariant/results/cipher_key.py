@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from lexinvariant.results import paper
 from lexinvariant.results.figure import Axis, BlankRows, Figure, HeatMap, Line, Mark, Marks, Panel, Reference
-from lexinvariant.results.rows import Row, Rows, group_by
-from lexinvariant.results.section import Column, Finding, Section, Table, make_table, percent, visible
+from lexinvariant.results.intervals import MeanShare, percents
+from lexinvariant.results.prose import Prose, listed
+from lexinvariant.results.rows import Row, Rows, beside
+from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present, visible
 
 NAMERS = {"head": "joint head", "hindsight": "joint head, in hindsight", "probe": "frozen probe"}
 OTHERS = "+"
 """Name of the column for all symbols that are no letters of the key."""
 ERROR_TICKS = [0.1, 0.2, 0.4, 1, 2, 5, 10, 20, 50, 100]
+words = Prose("cipher_key")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,35 +81,23 @@ class Named(Row):
         return NAMERS.get(self.namer, self.namer)
 
 
-@dataclass(frozen=True)
-class Share:
-    """A mean share over texts with its 95% confidence interval; None where too few texts count."""
-
-    mean: float | None
-    low: float | None
-    high: float | None
-
-    def __str__(self) -> str:
-        return percent(self.mean, self.low, self.high, digits=2)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Precision(Named, experiment="cipher-key", kind="precision"):
     """The share of letters that the vote in a window names rightly, by where the window begins."""
 
     start: list[int]
-    precision: list[Share]
+    precision: list[MeanShare]
     symbols_seen: float
     last_by_text: list[float | None]
     """Of each text; None where its last window has no letter."""
-    last_all_symbols: Share
+    last_all_symbols: MeanShare
     named_rightly: float
 
     @property
-    def last(self) -> Share:
+    def last(self) -> MeanShare:
         return self.precision[-1]
 
-    def at(self, start: int) -> Share:
+    def at(self, start: int) -> MeanShare:
         return self.precision[self.start.index(start)]
 
 
@@ -144,88 +135,45 @@ ROWS = (Setup, ProbeTraining, Precision, WholeKey, KeyProbabilities)
 
 def section(rows: Rows) -> Section | None:
     """Recovering substitution ciphers, where its rows are there."""
-    measured = {row.origin.run for row in rows.of(Precision)}  # an interrupted run has none
-    setups = [row for row in rows.of(Setup) if row.origin.run in measured]
+    setups = beside(rows.of(Setup), rows.of(Precision))  # an interrupted run has no precision
     if not setups:
         return None
     setup = max(setups, key=lambda row: row.origin.run)
-    runs = {row.origin.run for row in setups if row.identity == setup.identity}
-    rows = Rows(row for row in rows if row.origin.run in runs)
+    rows = Rows(beside(rows, (row for row in setups if row.identity == setup.identity)))
     precision = rows.latest_of_each(Precision, lambda row: row.namer)
     keys = rows.latest_of_each(WholeKey, lambda row: row.namer)
-    soft = rows.latest_of_each(KeyProbabilities, lambda row: row.namer)
-    figures = [_curves(setup, precision)]
-    figures += [_matrices(setup, keys)] if keys else []
-    figures += [_soft_matrices(setup, soft)] if soft else []
-    tables = [_results(setup, precision, keys), _by_start(precision)]
-    tables += [_letters(setup, keys)] if keys else []
-    tables += [_soft_table(soft)] if soft else []
+    soft = rows.latest_groups(KeyProbabilities, lambda row: row.by)
+    probe = next(reversed(rows.of(ProbeTraining)), None)
+    figures = [_matrices(setup, keys) if keys else None, _soft_matrices(setup, soft) if soft else None]
+    tables = [_letters(setup, keys) if keys else None, _soft_table(soft) if soft else None]
     return Section(
         "Recovering substitution ciphers",
-        _paragraphs(setup, rows.of(ProbeTraining), any(row.namer == "hindsight" for row in precision)),
-        figures,
-        tables,
+        words.paragraphs(setup=setup, precision=precision, probe=probe),
+        present(_curves(setup, precision), *figures),
+        present(_results(setup, precision, keys), _by_start(precision), *tables),
         _findings(setup, precision, keys),
     )
 
 
 def _findings(setup: Setup, precision: list[Precision], keys: list[WholeKey]) -> list[Finding]:
-    named = [
-        Finding(
-            f"Letters of a cipher's key named rightly in the last {setup.window} symbols ({row.by})",
-            paper.KEY_PRECISION,
-            row.last.mean,
-            ".1%",
-            low=row.last.low,
-            high=row.last.high,
-            curve=[share.mean for share in row.precision if share.mean is not None],
-            note=f"{setup.sequences:,} texts, not the paper's; the paper used a probe",
-        )
-        for row in precision
-        if row.last.mean is not None
-    ]
+    findings = []
+    for row in precision:
+        measure = f"Letters of a cipher's key named rightly in the last {setup.window} symbols ({row.by})"
+        note = f"{setup.sequences:,} texts, not the paper's; the paper used a probe"
+        curve = present(*(share.value for share in row.precision))
+        if row.last.value is not None:
+            ours = row.last.value, ".1%", row.last.low, row.last.high
+            findings.append(Finding(measure, paper.KEY_PRECISION, *ours, curve=curve, note=note))
     note = f"of {len(setup.symbols)}; the paper's figure shows nearly all"
-    whole = [
-        Finding(f"Letters of the whole key right ({row.by})", None, row.right, ".0f", note=note)
-        for row in keys
-    ]
-    return named + whole
-
-
-def _paragraphs(setup: Setup, probes: list[ProbeTraining], in_hindsight: bool) -> list[str]:
-    keys = "each text has a key of its own" if setup.fresh_keys else "all with the same key"
-    paragraphs = [
-        f"{setup.sequences:,} texts of {setup.context} symbols have their lowercase letters enciphered, {keys}. The "
-        f"model {setup.model} has to reckon with all permutations of its {setup.vocab_size} symbols, not only of the "
-        "letters. At each position the symbol just read is named from the model's final state, by a head trained along "
-        "with the model or by a probe trained afterwards; each cipher letter in a window is then given the name that "
-        "most of its occurrences in the window were given (if two are even, the one given last).",
-        "Precision is the share of the cipher letters seen in the window that are named rightly; it is averaged over "
-        "texts, those without a letter in the window left out, with a 95% confidence interval (normal approximation). "
-        "To a lexinvariant model all keys are the same, and these numbers do not depend on which was drawn.",
-    ]
-    if in_hindsight:
-        paragraphs.append(
-            "In hindsight the same head names symbols by states that know all of the text up to the end of the window, "
-            "and nothing after it; the paper's probe, like the head as it reads, knows what came before a symbol."
-        )
-    for row in probes[-1:]:
-        paragraphs.append(
-            "The probe is the paper's: two layers and an output table of its own, on the frozen model. It was trained "
-            f"for {row.config.steps:,} steps of {row.config.batch_size} sequences (paper: 10,000 steps) with AdamW at "
-            f"{row.config.rate:g}, and at its last step named {row.metrics['tail_deciphered']:.1%} of the symbols at "
-            "the end of the context rightly."
-        )
-    return paragraphs
+    by = {f"Letters of the whole key right ({key.by})": key.right for key in keys}
+    return findings + [Finding(measure, None, right, ".0f", note=note) for measure, right in by.items()]
 
 
 def _curves(setup: Setup, precision: list[Precision]) -> Figure:
     rising: list[Mark] = []
     falling: list[Mark] = []
     for row in precision:
-        mean, low, high = (
-            100 * np.array([(share.mean, share.low, share.high) for share in row.precision], float).T
-        )
+        mean, low, high = percents(row.precision)
         wrong = np.where(mean < 100, 100 - mean, np.nan)  # no error at all has no place on a log axis
         if not np.isnan(mean).all():
             rising.append(Line(row.by, row.start, mean, low, high))
@@ -235,26 +183,17 @@ def _curves(setup: Setup, precision: list[Precision]) -> Figure:
     rising.append(Reference("paper, last window", papers, dash="dotted"))
     falling.append(Reference("paper, last window", 100 - papers, dash="dotted"))
     # Down to below the paper's error and below ours, where ours is not zero.
-    means = [share.mean or 0 for row in precision for share in row.precision if share.mean != 1]
+    means = [share.value or 0 for row in precision for share in row.precision if share.value != 1]
     lowest = 60 * (1 - max([paper.KEY_PRECISION, *means]))
     errors = Axis("letters named wrongly (%, log scale)", "log", ERROR_TICKS, (lowest, 100))
     precisions = Axis(f"precision in {setup.window} symbols (%)", limits=(0, 102))
     where = Axis("start of the window (symbols read before it)")
-    first_last = [(row.by, *(percent(row.precision[i].mean, digits=2) for i in (0, -1))) for row in precision]
-    ends = "; ".join(f"{by}: {first} at the start, {last} at the end" for by, first, last in first_last)
-    return Figure(
-        "cipher-key-precision",
-        f"Two curves over the start of the window. Left, precision of the voted key rises towards 100%: {ends}. "
-        f"Right, the same as errors on a log scale, beside the paper's {1 - paper.KEY_PRECISION:.1%}.",
-        f"Precision of the key voted on in a window of {setup.window} symbols, by where the window begins; mean of "
-        f"{setup.sequences:,} texts, band: 95% confidence interval. Dotted: the paper's {paper.KEY_PRECISION:.1%} for "
-        "the last window.",
-        [
-            Panel("Letters of the key named rightly", rising, where, precisions),
-            Panel("The same, as errors", falling, where, errors),
-        ],
-        size=(10.0, 4.4),
-    )
+    panels = [
+        Panel("Letters of the key named rightly", rising, where, precisions),
+        Panel("The same, as errors", falling, where, errors),
+    ]
+    caption = words("precision", setup=setup, paper=paper.KEY_PRECISION)
+    return Figure("cipher-key-precision", caption, panels, size=(10.0, 4.4))
 
 
 def _matrix_panel(setup: Setup, title: str, marks: Sequence[Mark], monospace: float, first: bool) -> Panel:
@@ -267,7 +206,7 @@ def _matrix_panel(setup: Setup, title: str, marks: Sequence[Mark], monospace: fl
 def _matrices(setup: Setup, keys: list[WholeKey]) -> Figure:
     column = {letter: place for place, letter in enumerate(setup.symbols)}
 
-    def marks(named: list[str | None]) -> list[Mark]:
+    def marks(named: Sequence[str | None]) -> list[Mark]:
         def at(look: Literal["right", "wrong"], rows: list[int]) -> Marks:
             return Marks(look, look, [column.get(named[y] or "", len(column)) for y in rows], rows)
 
@@ -276,48 +215,26 @@ def _matrices(setup: Setup, keys: list[WholeKey]) -> Figure:
         unseen = [y for y, name in enumerate(named) if name is None]
         return [at("right", right), at("wrong", wrong), BlankRows("in no last window", unseen)]
 
-    found = "; ".join(f"{row.by}: {row.right} of {len(setup.symbols)} right" for row in keys)
-    what = "What each letter is taken for, all keys together" if setup.fresh_keys else "The whole key"
-    return Figure(
-        "cipher-key-matrices",
-        f"Key matrices side by side, cipher letters down and letters across: the truth, and the vote. {found}.",
-        f"{what}, voted on by the last windows of all {setup.sequences:,} texts (each text has one vote a letter), "
-        f"beside the truth. Column {OTHERS}: anything that is no lowercase letter. {found}.",
-        [
-            _matrix_panel(setup, "Truth", marks(list(setup.truth)), 8, True),
-            *(_matrix_panel(setup, f"Majority vote, {row.by}", marks(row.named), 8, False) for row in keys),
-        ],
-        size=(4.6 * (1 + len(keys)), 5.2),
-    )
+    panels = [_matrix_panel(setup, "Truth", marks(setup.truth), 8, True)]
+    panels += [_matrix_panel(setup, f"Majority vote, {row.by}", marks(row.named), 8, False) for row in keys]
+    caption = words("matrices", setup=setup, keys=keys, others=OTHERS)
+    return Figure("cipher-key-matrices", caption, panels, size=(4.6 * len(panels), 5.2))
 
 
-def _soft_matrices(setup: Setup, soft: list[KeyProbabilities]) -> Figure:
-    by_namer = list(group_by(soft, lambda row: row.by).values())
-    across = max(map(len, by_namer))
+def _soft_matrices(setup: Setup, soft: dict[str, list[KeyProbabilities]]) -> Figure:
+    across = max(map(len, soft.values()))
     panels: list[Panel] = []
-    for members in by_namer:
+    for members in soft.values():
         for row in members:
             cells = np.column_stack([np.array(row.matrix, float), np.array(row.others, float)])
             heat_map = HeatMap(cells, divider=len(setup.symbols))
             panels.append(_matrix_panel(setup, f"symbols {row.span}", [heat_map], 6.5, row is members[0]))
         panels += [Panel("", [])] * (across - len(members))
-    temperatures = " and ".join(sorted({f"{row.temperature:g}" for row in soft}))
-    path = ", ".join(f"{row.on_truth:.2f} from {row.start}" for row in by_namer[0])
-    return Figure(
-        "cipher-key-soft",
-        "Key matrices as heat maps, one a window: at first spread out, then one strong cell a row. Mean probability of "
-        f"the truth ({soft[0].by}): {path}.",
-        f"The key as probabilities at temperature {temperatures}, as in the paper: logits averaged over a cipher "
-        f"letter's occurrences in the window, softmax over all {setup.vocab_size} symbols, mean of the texts that have "
-        f"the letter there. Column {OTHERS}: all symbols that are no lowercase letters, together. Grey rows: a letter "
-        "in none of the windows.",
-        panels,
-        across,
-        (3.0 * across + 1.0, 3.5 * len(by_namer)),
-        legend="none",
-        colour_bar="probability",
-        row_titles=[members[0].by for members in by_namer] if len(by_namer) > 1 else (),
-    )
+    temperatures = listed((f"{row.temperature:g}" for members in soft.values() for row in members), " and ")
+    caption = words("soft", setup=setup, others=OTHERS, temperatures=temperatures)
+    size, titles = (3.0 * across + 1.0, 3.5 * len(soft)), list(soft) if len(soft) > 1 else ()
+    look: Any = {"legend": "none", "colour_bar": "probability", "row_titles": titles}
+    return Figure("cipher-key-soft", caption, panels, across, size, **look)
 
 
 def _results(setup: Setup, precision: list[Precision], keys: list[WholeKey]) -> Table:
@@ -325,50 +242,43 @@ def _results(setup: Setup, precision: list[Precision], keys: list[WholeKey]) -> 
     right = {row.namer: f"{row.right} of {len(setup.symbols)}" for row in keys}
     flop, paper_flop = setup.training_flop, paper.training_flop()
     compute = "unknown" if flop is None else f"{flop:.1e} ({flop / paper_flop:.1%} of the paper's)"
-    parameters, paper_parameters = (
-        f"{n / 1e6:.0f}M" for n in (setup.matrix_parameters, paper.TRAINING.model.n_matmul_parameters)
-    )
+    counts = setup.matrix_parameters, paper.TRAINING.model.n_matmul_parameters
+    parameters, paper_parameters = (f"{n / 1e6:.0f}M" for n in counts)
 
-    def first_as_good(row: Precision) -> str:
-        found = (start for start in row.start if (row.at(start).mean or 0) >= goal)
-        return f"{next(found, 'nowhere')}"
+    def first_as_good(row: Precision) -> int | None:
+        return next((start for start in row.start if (row.at(start).value or 0) >= goal), None)
 
     def texts(row: Precision, is_counted: Callable[[float], bool]) -> str:
         shares = [share for share in row.last_by_text if share is not None]
         return f"{sum(map(is_counted, shares)):,} of {len(shares):,}"
 
+    def whole_key(row: Precision) -> str:
+        return right.get(row.namer, "none")
+
     measures = [
         Column[Precision](f"Precision of the last window of {setup.window}", "last", paper=f"{goal:.1%}"),
-        Column(f"First start with the paper's {goal:.1%}", first_as_good),
+        Column(f"First start with the paper's {goal:.1%}", first_as_good, missing="nowhere"),
         Column("Texts whose last window is all right", lambda row: texts(row, lambda p: p == 1)),
         Column("Texts whose last window is mostly wrong", lambda row: texts(row, lambda p: p < 0.5)),
-        Column(
-            "Letters of the whole key right",
-            lambda row: right.get(row.namer, "none"),
-            paper="nearly all (a figure)",
-        ),
+        Column("Letters of the whole key right", whole_key, paper="nearly all (a figure)"),
         Column("The same precision over every symbol seen, not only lowercase letters", "last_all_symbols"),
         Column(f"Symbols of the last {setup.window} named rightly, every occurrence", "named_rightly", ".2%"),
         Column("Texts", lambda row: setup.sequences, ",", paper=f"{paper.KEY_SEQUENCES:,}"),
         Column("Parameters in the layers' matrices", lambda row: parameters, paper=paper_parameters),
         Column("Compute of the model's training (FLOP)", lambda row: compute, paper=f"{paper_flop:.1e}"),
     ]
-    caption = (
-        "Recovering the key, with 95% confidence intervals. FLOP: 6N + 12 layers x width x context a token for both, "
-        "layers of hindsight counted, readout and head or probe not. The texts are not the paper's."
-    )
     header = ("Measure", *(f"Ours, {row.by}" for row in precision), "Paper, probe")
     cells = [(measure.header, *map(measure.cell, precision), measure.paper) for measure in measures]
-    return Table(caption, header, cells)
+    return Table(words("results"), header, cells)
 
 
 def _by_start(precision: list[Precision]) -> Table:
     shared = sorted(set.intersection(*(set(row.start) for row in precision)))
-    last = shared[-1]
-    name = {start: f"{start}" for start in shared if start % 100 == 0} | {last: f"{last} (last)"}
-    cells = [(name[start], *(f"{row.at(start)}" for row in precision)) for start in sorted(name)]
-    header = ("Start of the window", *(f"Ours, {row.by}" for row in precision))
-    return Table("Precision by where the window begins; the paper shows its curve as a figure", header, cells)
+    name = {start: f"{start}" for start in shared if start % 100 == 0} | {shared[-1]: f"{shared[-1]} (last)"}
+    columns = [Column[int]("Start of the window", name.__getitem__)]
+    columns += [Column(f"Ours, {row.by}", row.at) for row in precision]
+    caption = "Precision by where the window begins; the paper shows its curve as a figure"
+    return make_table(caption, sorted(name), columns)
 
 
 def _letters(setup: Setup, keys: list[WholeKey]) -> Table:
@@ -380,19 +290,19 @@ def _letters(setup: Setup, keys: list[WholeKey]) -> Table:
             if right < seen:
                 letter = true if setup.fresh_keys else f"{true} (written {setup.symbols[c]})"
                 mistaken = visible(row.confused_with[c] or "")
-                cells = (letter, row.by, f"{seen:,}", percent(right / seen, digits=2), mistaken)
-                found.append((seen - right, cells))
-    found.sort(key=lambda item: -item[0])
+                found.append((right - seen, (letter, row.by, f"{seen:,}", f"{right / seen:.2%}", mistaken)))
+    found.sort(key=lambda item: item[0])
     caption = "Letters that last windows get wrong, most errors first; the others are always right."
     header = ("Letter", "Named by", "Last windows that have it", "Named rightly", "Most often mistaken for")
     return Table(caption, header, [cells for _, cells in found])
 
 
-def _soft_table(soft: list[KeyProbabilities]) -> Table:
+def _soft_table(soft: dict[str, list[KeyProbabilities]]) -> Table:
     columns = [
         Column[KeyProbabilities]("Symbols", "span"),
         Column("Named by", "by"),
         Column("Temperature", "temperature", "g"),
         Column("Probability of the truth", "on_truth", ".3f"),
     ]
-    return make_table("Mean probability that the soft keys give to what a letter stands for", soft, columns)
+    caption = "Mean probability that the soft keys give to what a letter stands for"
+    return make_table(caption, [row for members in soft.values() for row in members], columns)

@@ -7,13 +7,11 @@ which names first appear, unless a mark asks for another with `series`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-Ticks = Sequence[float] | Mapping[float, str]
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class Axis:
 
     label: str = ""
     scale: Literal["linear", "log", "log2"] = "linear"
-    ticks: Ticks | None = None
+    ticks: Sequence[float] | Mapping[float, str] | None = None
     """Places, or places with what stands there. A log axis without any gets round numbers."""
     limits: tuple[float | None, float | None] = (None, None)
     names: Sequence[str] = ()
@@ -124,11 +122,9 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: a name for its files, what it shows in words, and its panels row by row."""
+    """One figure: a name for its files, a caption, and its panels row by row."""
 
     name: str
-    alt: str
-    """What a reader who cannot see the figure should know."""
     caption: str
     panels: Sequence[Panel]
     columns: int = 0
@@ -140,8 +136,71 @@ class Figure:
     widths: Sequence[float] = ()
     colour_bar: str = ""
     """What the colours of heat maps mean, where there are any."""
-    row_titles: Sequence[str] = field(default=())
+    row_titles: Sequence[str] = ()
     """Stands before the label of the vertical axis, one a row of panels."""
+
+    @property
+    def alt(self) -> str:
+        """What a reader who cannot see the figure should know."""
+        return " ".join(_panel_in_words(panel) for panel in self.panels if panel.marks)
+
+
+def _panel_in_words(panel: Panel) -> str:
+    axes = " by ".join(axis.label for axis in (panel.y, panel.x) if axis.label)
+    told = [_mark_in_words(mark, panel) for mark in panel.marks]
+    curves = [] if panel.y.names else [mark for mark in panel.marks if isinstance(mark, Line)]
+    ends = {mark.name: y[-1] for mark in curves if len(y := _finite(mark)[1])}
+    if len(ends) > 1:
+        lowest = min(ends, key=ends.__getitem__)
+        told.append(f"{lowest} ends lowest, at {_short(ends[lowest])}")
+    return " ".join(f"{panel.title}{f' ({axes})' if axes else ''}: {'; '.join(told)}.".split())
+
+
+def _mark_in_words(mark: Mark, panel: Panel) -> str:
+    """The ends of a curve, every bar and dot that has a name, and where a heat map is strongest."""
+    names = panel.y.names or panel.x.names
+    match mark:
+        case Reference():
+            return mark.name if mark.at is None else f"{mark.name} at {_short(mark.at)}"
+        case BlankRows():
+            return f"{len(mark.rows)} of {len(names)} {mark.name}"
+        case Marks() if names:
+            return f"{len(mark.x)} of {len(names)} {mark.name}"
+        case HeatMap():
+            return _cells_in_words(mark, panel.x.names)
+    x, y = _finite(mark)
+    if isinstance(mark, Line) and not names and len(y):
+        return f"{mark.name} from {_short(y[0])} to {_short(y[-1])}".strip()
+    places, values = (y, x) if panel.y.names else (x, y)
+    told = [_short(value) for value in values]
+    if names:
+        told = [f"{names[round(at)]} {value}" for at, value in zip(places, told, strict=True)]
+    return f"{mark.name}: {', '.join(told) or 'nothing'}"
+
+
+def _cells_in_words(mark: HeatMap, columns: Sequence[str]) -> str:
+    cells = np.asarray(mark.cells, float)[:, : mark.divider]
+    cells = np.nan_to_num(cells[~np.isnan(cells).all(axis=1)])
+    if not len(cells):
+        return "nothing"
+    first, last = (f"{columns[row.argmax()]} {row.max():.2f}" for row in (cells[0], cells[-1]))
+    mean = f"{cells.max(axis=1).mean():.2f}"
+    told = f"strongest in the first row {first}, in the last {last}, on average {mean}"
+    if mark.framed is None:
+        return told
+    return f"{told}; framed {columns[mark.framed]} from {cells[0, mark.framed]:.2f} to {cells[-1, mark.framed]:.2f}"
+
+
+def _finite(mark: Line | Bars | Marks) -> tuple[np.ndarray, np.ndarray]:
+    """Places and values that are there."""
+    points = np.array([mark.x, mark.height if isinstance(mark, Bars) else mark.y], float)
+    x, y = points[:, np.isfinite(points).all(axis=0)]
+    return x, y
+
+
+def _short(value: float) -> str:
+    """Three digits: 0.0877, 2.72, 7,120."""
+    return f"{float(f'{value:.3g}'):,g}"
 
 
 def log_ticks(low: float, high: float, most: int = 10) -> list[float]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from lexinvariant.results.section import percent
 
@@ -40,3 +43,20 @@ class Share:
 
     def __str__(self) -> str:
         return percent(self.value, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class MeanShare:
+    """A mean share over texts with its 95% interval; None where too few texts count."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        return percent(self.value, self.low, self.high, digits=2)
+
+
+def percents(shares: Iterable[Share | MeanShare]) -> np.ndarray:
+    """Values, lower and upper ends, in percent; NaN for None."""
+    return 100 * np.array([(share.value, share.low, share.high) for share in shares], float).T

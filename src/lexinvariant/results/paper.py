@@ -41,6 +41,9 @@ class TaskAccuracy(NamedTuple):
         by_model = {"LookUp": self[2:4], "Permutation": self[4:6]}[task]
         return float(by_model[("standard", "lexinvariant").index(role)])
 
+    def ratio(self, task: str) -> float:
+        return self.accuracy(task, "lexinvariant") / self.accuracy(task, "standard")
+
 
 SYNTHETIC = {
     "even": (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import math
 import os
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
-import numpy as np
 
 from lexinvariant.errors import UserError
 
@@ -70,6 +68,8 @@ class Row:
         return dataclasses.replace(self, origin=origin)
 
 
+# NumPy's values become numbers and lists; NaN and infinity become null.
+_encode = msgspec.json.Encoder(enc_hook=lambda value: value.tolist()).encode
 RowT = TypeVar("RowT", bound=Row)
 Item = TypeVar("Item")
 
@@ -97,7 +97,17 @@ class Rows:
         """The rows of one kind from the last run of each value of `by`, in the order of first appearance: for
         experiments whose runs add to a figure (another corpus, another text) instead of replacing it.
         """
-        return [row for group in group_by(self.of(kind), by).values() for row in _of_last_run(group)]
+        return [row for group in self.latest_groups(kind, by).values() for row in group]
+
+    def latest_groups(self, kind: type[RowT], by: Callable[[RowT], Hashable]) -> dict[Any, list[RowT]]:
+        """The same, by that value."""
+        return {value: _of_last_run(group) for value, group in group_by(self.of(kind), by).items()}
+
+
+def beside(rows: Iterable[RowT], others: Iterable[Row]) -> list[RowT]:
+    """Those that were written by the runs of the others."""
+    runs = {row.origin.run for row in others}
+    return [row for row in rows if row.origin.run in runs]
 
 
 def _of_last_run(rows: list[RowT]) -> list[RowT]:
@@ -128,18 +138,13 @@ class RowWriter:
         """Write one row, and return it as it will be read back."""
         assert row.experiment == self.provenance.experiment, (row.experiment, self.provenance.experiment)
         now = time.perf_counter()
-        origin = Origin(
-            **vars(self.provenance),
-            run=self._run,
-            version=package_version(),
-            time=datetime.now(UTC).isoformat(timespec="seconds"),
-            seconds=round(now - self._since, 3),
-        )
+        about: Any = {"run": self._run, "version": package_version(), "seconds": round(now - self._since, 3)}
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        origin = Origin(**vars(self.provenance), **about, time=at)
         values = {f.name: getattr(row, f.name) for f in dataclasses.fields(row) if f.name != "origin"}
-        line = msgspec.json.encode({"kind": row.kind, **vars(origin), **plain(values)}) + b"\n"
-        written = msgspec.convert(
-            msgspec.json.decode(line), type(row), str_keys=True
-        )  # what cannot be read is not written
+        line = _encode({"kind": row.kind, **vars(origin), **values}) + b"\n"
+        # What cannot be read is not written.
+        written = msgspec.convert(msgspec.json.decode(line), type(row), str_keys=True)
         data = memoryview(line)
         while data:
             data = data[os.write(self._descriptor, data) :]
@@ -154,21 +159,6 @@ class RowWriter:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it: NumPy's as lists and numbers, dataclasses as objects, NaN and infinity as null."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
 
 
 def read_rows(source: Path, kinds: Iterable[type[Row]]) -> Rows:
@@ -188,9 +178,8 @@ def _read_file(path: Path, kinds: Mapping[tuple[str, str], type[Row]]) -> Iterab
             values = msgspec.json.decode(line)
             kind = kinds.get((values["experiment"], values["kind"]))
         except (msgspec.DecodeError, KeyError, TypeError) as error:
-            raise UserError(
-                f"{path} line {number} is not a result row: repair or delete that line."
-            ) from error
+            told = f"{path} line {number} is not a result row: repair or delete that line."
+            raise UserError(told) from error
         if kind is None:
             continue  # of an experiment that this version does not know
         try:
@@ -215,9 +204,7 @@ def hash_bytes(data: bytes) -> str:
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """A short hash of the contents of files (a folder stands for all files in it), in the order of their
-    names.
-    """
+    """A short hash of the contents of files (a folder stands for all files in it), in the order of their names."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar
 
 from lexinvariant.results.figure import Figure
@@ -24,18 +25,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Column(Generic[Item]):
-    """One column of a table of rows: its header, the field or function that gives its value, and how it is written."""
+    """One column of a table of rows: its header, the field (`curve.loss`) or function that gives its value, how it is
+    written (None as `missing`), and what the paper has for it, in a table whose rows are measures."""
 
     header: str
     value: str | Callable[[Item], Any]
     format: str = ""
-    """A format specification as in f-strings; None is written as `missing`."""
     missing: str = ""
     paper: str = "not given"
-    """What the paper has for it, in a table whose rows are measures."""
 
     def cell(self, item: Item) -> str:
-        value = self.value(item) if callable(self.value) else getattr(item, self.value)
+        value = (self.value if callable(self.value) else attrgetter(self.value))(item)
         return self.missing if value is None else format(value, self.format)
 
 
@@ -54,11 +54,11 @@ class Finding:
     ours: float
     format: str
     """How both are written."""
-    at_least: bool = True
-    """Whether more is better."""
     low: float | None = None
     high: float | None = None
     """The interval of ours, where there is one."""
+    at_least: bool = True
+    """Whether more is better."""
     curve: Sequence[float] = ()
     """Drawn small beside the numbers: ours by context length, say. Without one, two bars."""
     note: str = ""
@@ -67,12 +67,11 @@ class Finding:
     def verdict(self) -> Verdict:
         if self.paper is None:
             return "no number in the paper"
-        if self.ours >= self.paper if self.at_least else self.ours <= self.paper:
-            return "reached"
+        sign = 1 if self.at_least else -1
         best = self.high if self.at_least else self.low
-        if best is not None and (best >= self.paper if self.at_least else best <= self.paper):
-            return "within noise"
-        return "not reached"
+        if sign * self.ours >= sign * self.paper:
+            return "reached"
+        return "not reached" if best is None or sign * best < sign * self.paper else "within noise"
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,11 @@ class Section:
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+
+def present(*items: Item | None) -> list[Item]:
+    """Those that are there."""
+    return [item for item in items if item is not None]
 
 
 def percent(share: float | None, low: float | None = None, high: float | None = None, digits: int = 1) -> str:

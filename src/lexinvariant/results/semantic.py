@@ -10,14 +10,17 @@ import numpy as np
 
 from lexinvariant.results import paper
 from lexinvariant.results.figure import Axis, Figure, Line, Mark, Panel, Reference
-from lexinvariant.results.intervals import Share
+from lexinvariant.results.intervals import Share, percents
 from lexinvariant.results.measured_model import MeasuredModel
-from lexinvariant.results.rows import Row, Rows, group_by
+from lexinvariant.results.prose import Prose, listed
+from lexinvariant.results.rows import Row, Rows, beside
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, slug
 
 CHANCE = 0.25
 TIMES = ("once", "twice", "3 times or more")
+PLACES = ("first", "second", "third", "fourth")
 PASSAGES = {"paper": "the paper's passage", "ours": "a passage of our own, same options"}
+words = Prose("semantic")
 
 
 @dataclass(frozen=True)
@@ -102,20 +105,17 @@ ROWS = (Accuracy, QuestionAnswered, ExampleAnswered)
 
 def section(rows: Rows) -> Section | None:
     """Semantic deciphering, where its rows are there."""
-    accuracies = rows.latest_of_each(Accuracy, lambda row: row.group)
+    groups = rows.latest_groups(Accuracy, lambda row: row.group)
+    accuracies = [row for group in groups.values() for row in group]
     if not accuracies:
         return None
-    shown = {row.origin.run for row in accuracies}
-    examples = rows.latest_of_each(ExampleAnswered, lambda row: row.group)
+    examples = beside(rows.latest_of_each(ExampleAnswered, lambda row: row.group), accuracies)
+    spelled = listed((row.model.name for row in accuracies if row.model.characters), " and ")
     return Section(
         "Semantic deciphering",
-        _paragraphs(accuracies),
-        [_figure(group) for group in group_by(accuracies, lambda row: row.group).values()],
-        [
-            _accuracy_table(accuracies),
-            _example_table([row for row in examples if row.origin.run in shown]),
-            _place_table(accuracies),
-        ],
+        words.paragraphs(rows=accuracies, spelled=spelled),
+        list(map(_figure, groups.values())),
+        [_accuracy_table(accuracies), _example_table(examples), _place_table(accuracies)],
         [_finding(row) for row in accuracies if row.model.role == "lexinvariant"],
     )
 
@@ -124,34 +124,13 @@ def _finding(row: Accuracy) -> Finding:
     share = row.by_mean_token
     measure = f"Semantic multiple choice, four options ({row.group})"
     note = f"chance: {CHANCE:.0%}; the paper asks one such question, and its model is right"
-    return Finding(measure, None, share.value, ".1%", low=share.low, high=share.high, note=note)
-
-
-def _paragraphs(rows: list[Accuracy]) -> list[str]:
-    left_out = "; ".join(f"{row.skipped:,} of {row.passages:,} ({row.model.name})" for row in rows)
-    paragraphs = [
-        "To a lexinvariant model every word is new in every text. The paper asks one after a short story which of four "
-        "of its words is a drink, and it answers coffee. Here many such questions are asked, in the paper's wording: "
-        "a passage in plain words, then one of its words of some category among three of its words of others. The "
-        "option that the model finds likeliest next is its answer, by the likelihood of the mean token or of the whole "
-        "option; a guess is right once in four, and options that tie for the best count in equal parts.",
-        "A model need not understand a passage to do better than chance if the right word stands out by its number; so "
-        "the table also tells how often the option that occurs most in the passage is right. In what a lexinvariant "
-        "model writes freely, [new] is a symbol that it has not read: to it, all of those are one. Passages that do "
-        f"not have words of four categories were left out: {left_out}.",
-    ]
-    if spelled := sorted({row.model.name for row in rows if row.model.characters}):
-        paragraphs.append(
-            f"{' and '.join(spelled)} reads characters: it knows letters of the passage rather than words, and spells "
-            "its answers out. This is not the paper's setting, which is a vocabulary of 32,000 tokens."
-        )
-    return paragraphs
+    return Finding(measure, None, share.value, ".1%", share.low, share.high, note=note)
 
 
 def _accuracy_table(rows: list[Accuracy]) -> Table:
     columns = [
         Column[Accuracy]("Model, text", lambda row: f"{row.model}, {row.group}"),
-        Column("Questions", lambda row: row.by_mean_token.trials, ","),
+        Column("Questions", "by_mean_token.trials", ","),
         Column("By the mean token", "by_mean_token"),
         Column("By the whole option", "by_whole_option"),
         Column("Freely written: right", "free_right"),
@@ -178,47 +157,34 @@ def _example_table(rows: list[ExampleAnswered]) -> Table:
 
 
 def _place_table(rows: list[Accuracy]) -> Table:
-    header = ("Model, text", "first", "second", "third", "fourth")
-    cells = [
-        (f"{row.model.name}, {row.group}", *(f"{share:.1%}" for share in row.chosen_by_place)) for row in rows
-    ]
-    return Table("Which place of the list is chosen (right answers are placed evenly)", header, cells)
+    def chosen(place: int) -> Column[Accuracy]:
+        return Column(PLACES[place], lambda row: row.chosen_by_place[place], ".1%")
+
+    columns = [Column[Accuracy]("Model, text", lambda row: f"{row.model.name}, {row.group}")]
+    columns += map(chosen, range(len(PLACES)))
+    return make_table("Which place of the list is chosen (right answers are placed evenly)", rows, columns)
 
 
 def _figure(rows: list[Accuracy]) -> Figure:
     categories = sorted({name for row in rows for name in row.by_category})
     times = [name for name in TIMES if any(name in row.by_times for row in rows)]
-    told = "; ".join(
-        f"{row.model.name}: "
-        + ", ".join(f"{name} {share.value:.0%}" for name, share in row.by_category.items())
-        for row in rows
-    )
-    names = [str(row.model) for row in rows]
-    return Figure(
-        f"semantic-{slug(rows[0].group)}",
-        f"Accuracy by category and by how often the right word occurs in the passage. {told}.",
-        f"Share of questions answered rightly (by the likelihood of the mean token) with 95% intervals; the number of "
-        f"questions stands beside each name. Dotted: chance, one in four. Text: {rows[0].group}.",
-        [
-            _dots("By category asked for", names, [row.by_category for row in rows], categories),
-            _dots("By occurrences of the right word", names, [row.by_times for row in rows], times),
-        ],
-        size=(9.5, 4.8),
-        widths=(5, 4),
-    )
+    panels = [
+        _dots("By category asked for", categories, {str(row.model): row.by_category for row in rows}),
+        _dots("By occurrences of the right word", times, {str(row.model): row.by_times for row in rows}),
+    ]
+    name, caption = f"semantic-{slug(rows[0].group)}", words("dots", group=rows[0].group)
+    return Figure(name, caption, panels, size=(9.5, 4.8), widths=(5, 4))
 
 
-def _dots(
-    title: str, models: Sequence[str], shares: Sequence[Mapping[str, Share]], names: Sequence[str]
-) -> Panel:
+def _dots(title: str, names: Sequence[str], models: Mapping[str, Mapping[str, Share]]) -> Panel:
     """One line a name, one dot and interval a model."""
     marks: list[Mark] = []
-    for index, (model, of_model) in enumerate(zip(models, shares, strict=True)):
-        mine = [(place, of_model[name]) for place, name in enumerate(names) if name in of_model]
-        y = [place + 0.18 * (index - (len(models) - 1) / 2) for place, _ in mine]
-        x, low, high = 100 * np.array([(share.value, share.low, share.high) for _, share in mine]).T
+    for index, (model, shares) in enumerate(models.items()):
+        places = [place for place, name in enumerate(names) if name in shares]
+        x, low, high = percents(shares[names[place]] for place in places)
+        y = np.array(places) + 0.18 * (index - (len(models) - 1) / 2)
         marks.append(Line(model, x, y, low, high, interval="bars", across=True, line=False))
     marks.append(Reference("chance", at=100 * CHANCE, axis="x", dash="short"))
-    trials = [max(of_model[name].trials for of_model in shares if name in of_model) for name in names]
+    trials = [max(shares[name].trials for shares in models.values() if name in shares) for name in names]
     labels = [f"{name} ({n})" for name, n in zip(names, trials, strict=True)]
     return Panel(title, marks, Axis("questions answered rightly (%)", limits=(-2, 102)), Axis(names=labels))

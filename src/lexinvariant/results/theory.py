@@ -5,22 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from lexinvariant.results import paper
 from lexinvariant.results.figure import Axis, Figure, Line, Mark, Panel, Reference
-from lexinvariant.results.rows import Row, Rows, group_by
-from lexinvariant.results.section import Column, Finding, Section, Table, make_table
-from lexinvariant.results.theory_limit import (
-    Limit,
-    ModelCurve,
-    limit_figure,
-    limit_finding,
-    perplexity_table,
-    price_table,
-)
+from lexinvariant.results.prose import Prose
+from lexinvariant.results.rows import Row, Rows, beside, group_by
+from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present
+from lexinvariant.results.theory_limit import EnglishLimit, Limit, ModelCurve
 
 CONTEXT = "context length T (symbols)"
 BoundKind = Literal["printed", "repaired", "sharp"]
@@ -32,13 +26,10 @@ FAMILIES: dict[Family, str] = {
     "near": "Near-unidentifiable (odds 1.2 : 0.8)",
     "symmetric": "Interchangeable pairs of symbols",
 }
-BOUND_NAMES: dict[BoundKind, str] = {
-    "printed": "Paper, as printed",
-    "repaired": "Paper, repaired",
-    "sharp": "Direct",
-}
+BOUND_NAMES = {"printed": "Paper, as printed", "repaired": "Paper, repaired", "sharp": "Direct"}
 NO_ERROR = 1e-6
 """Below this p' is p, which has no place on a log axis."""
+words = Prose("theory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +109,7 @@ class Bench(Row, experiment="theory", kind="bench"):
 
 
 ROWS = (Convergence, Exponents, Worst, Bound, Limit, ModelCurve, Bench)
+MarksOf = Callable[[list[Convergence]], list[Mark]]
 
 
 def section(rows: Rows) -> Section | None:
@@ -125,119 +117,67 @@ def section(rows: Rows) -> Section | None:
     if not any(isinstance(row, ROWS) for row in rows):
         return None
     convergence, exponents, worst = rows.latest(Convergence), rows.latest(Exponents), rows.latest(Worst)
-    bounds, limit, bench = rows.latest(Bound), rows.latest(Limit), rows.latest(Bench)
+    bounds, limits, bench = rows.latest(Bound), rows.latest(Limit), rows.latest(Bench)
     hardest = next((row for row in exponents if row.language == "worst"), None)
-    figures, tables, findings = [], [], []
-    if convergence:
-        figures += [_convergence(convergence), _entropy(convergence)]
-    if worst:
-        figures.append(_worst(worst, hardest))
-    if exponents:
-        tables.append(_exponent_table(exponents))
-    if worst and hardest:
-        findings.append(_decay(worst, hardest))
-    if bounds:
-        figures.append(_bounds(bounds))
-        tables.append(_bound_table(bounds))
-    if limit:
-        # A model belongs to the limit beside it: a newer run without one has none.
-        models = [row for row in rows.latest(ModelCurve) if row.origin.run == limit[0].origin.run]
-        figures.append(limit_figure(limit, models))
-        tables += [perplexity_table(limit, models), price_table(limit)]
-        findings.append(limit_finding(limit))
-    if bench:
-        tables.append(_bench_table(bench))
-    return Section("The theory, executed", PARAGRAPHS, figures, tables, findings)
-
-
-PARAGRAPHS = [
-    "For a language p whose probabilities are known, the associated lexinvariant model p' reads a text under every "
-    "permutation of the alphabet at once, each weighed by how well it has explained the text so far. Nothing that is "
-    "lexinvariant can predict better on average. The paper proves that p' converges to p; here the distance is "
-    "measured, exactly where the alphabet is small.",
-    "Two bounds are drawn. The paper's guarantees an average L1 distance falling like (d/T)^(1/4), with constants that "
-    "make it bite only at astronomical T. A direct argument, in docs/method.md, gives 2 sqrt((log d! + 2 log 1/delta) "
-    "/ T) for every language and all T at once: an exponent of 1/2.",
-]
+    # A model belongs to the limit beside it: a newer run without one has none.
+    limit = EnglishLimit(limits, beside(rows.of(ModelCurve), limits)) if limits else None
+    figures = [
+        _convergence(convergence) if convergence else None,
+        _entropy(convergence) if convergence else None,
+        _worst(worst, hardest) if worst else None,
+        _bounds(bounds) if bounds else None,
+        limit.figure if limit else None,
+    ]
+    tables = [
+        _exponent_table(exponents) if exponents else None,
+        _bound_table(bounds) if bounds else None,
+        *((limit.perplexity_table, limit.price_table) if limit else ()),
+        _bench_table(bench) if bench else None,
+    ]
+    findings = [_decay(worst, hardest) if worst and hardest else None, limit.finding if limit else None]
+    parts = present(*figures), present(*tables), present(*findings)
+    return Section("The theory, executed", words.paragraphs(), *parts)
 
 
 def _decay(worst: list[Worst], hardest: Exponents) -> Finding:
-    slopes = list(hardest.in_T.values())
-    return Finding(
-        "Exponent of the error's decay in T, hardest language",
-        paper.EXPONENT_T,
-        float(np.mean(slopes)),
-        ".2f",
-        at_least=False,
-        low=min(slopes),
-        high=max(slopes),
-        curve=worst[-1].l1_mean,
-        note="the paper's is of an upper bound, which allows a decay this steep and promises less",
-    )
+    measure, slopes = "Exponent of the error's decay in T, hardest language", list(hardest.in_T.values())
+    ours = float(np.mean(slopes)), ".2f", min(slopes), max(slopes)
+    note = "the paper's is of an upper bound, which allows a decay this steep and promises less"
+    return Finding(measure, paper.EXPONENT_T, *ours, at_least=False, curve=worst[-1].l1_mean, note=note)
 
 
-def _families(
-    rows: list[Convergence], marks: Callable[[list[Convergence]], list[Mark]], y: Axis
-) -> list[Panel]:
+def _families(rows: list[Convergence], marks: MarksOf, y: Axis) -> list[Panel]:
     """A panel each, two in a row, with labels on the outer edges alone."""
     groups = group_by(rows, lambda row: row.language)
-    return [
-        Panel(
-            FAMILIES[name],
-            marks(members),
-            Axis(CONTEXT if i + 2 >= len(groups) else "", "log"),
-            replace(y, label="" if i % 2 else y.label),
-        )
-        for i, (name, members) in enumerate(groups.items())
-    ]
+    panels = []
+    for i, (name, members) in enumerate(groups.items()):
+        x = Axis(CONTEXT if i + 2 >= len(groups) else "", "log")
+        panels.append(Panel(FAMILIES[name], marks(members), x, replace(y, label="" if i % 2 else y.label)))
+    return panels
 
 
 def _convergence(rows: list[Convergence]) -> Figure:
     def marks(members: list[Convergence]) -> list[Mark]:
-        lines = [
-            Line(f"d = {row.d}", row.context, np.where(np.array(row.l1_mean) > NO_ERROR, row.l1_mean, np.nan))
-            for row in members
-            if max(row.l1_mean) > NO_ERROR
-        ]
-        top = members[-1]
+        top, lines = members[-1], []
+        for row in members:
+            l1 = np.array(row.l1_mean)
+            if l1.max() > NO_ERROR:
+                lines.append(Line(f"d = {row.d}", row.context, np.where(l1 > NO_ERROR, l1, np.nan)))
         sure = Reference(f"bound, d = {top.d}", x=top.context, y=top.bound_sharp)
         mean = Reference(f"bound on the mean, d = {top.d}", x=top.context, y=top.bound_expected, dash="short")
         return [*lines, sure, mean]
 
-    last = rows[-1]
     y = Axis("average L1 of p and p'", "log", (0.01, 0.1, 1), (3e-3, 2.4))
-    return Figure(
-        "theory-convergence",
-        "Four log-log panels, one a family of languages: the average L1 distance of p and p' falls with context "
-        "length for every alphabet size, always below the bounds.",
-        "Average L1 distance of p and p' over the first T symbols (mean over texts), exact by enumeration; the bigram "
-        "is of the d commonest symbols of a text. "
-        f"For the largest alphabet (d = {last.d}) two bounds: long dashes, 2 sqrt((log d! + 2 log 1/delta)/T), which "
-        f"holds with probability {1 - last.delta:.0%}; short dashes, sqrt(2 log d! / T), which bounds the mean. The "
-        "paper's own bound is vacuous (above 2) at these lengths.",
-        _families(rows, marks, y),
-        columns=2,
-        size=(9.0, 6.4),
-        share_y=True,
-    )
+    caption, panels = words("convergence", last=rows[-1]), _families(rows, marks, y)
+    return Figure("theory-convergence", caption, panels, columns=2, size=(9.0, 6.4), share_y=True)
 
 
 def _entropy(rows: list[Convergence]) -> Figure:
     def marks(members: list[Convergence]) -> list[Mark]:
         return [Line(f"d = {row.d}", row.context, row.entropy_mean) for row in members]
 
-    return Figure(
-        "theory-entropy",
-        "Four panels: the posterior entropy over permutations falls from log d! towards zero, except for "
-        "interchangeable symbols, where it stays at log 2 for each pair.",
-        "Entropy of the posterior over permutations after T symbols. What it has lost since log d! is, on average, the "
-        "total KL divergence of p from p' so far. Where symbols are interchangeable (lower right) it stays at log 2 "
-        "for each pair, and yet p' converges: what cannot be known does not matter.",
-        _families(rows, marks, Axis("entropy of the key (nats)", limits=(0, None))),
-        columns=2,
-        size=(9.0, 6.0),
-        share_y=True,
-    )
+    panels = _families(rows, marks, Axis("entropy of the key (nats)", limits=(0, None)))
+    return Figure("theory-entropy", words("entropy"), panels, columns=2, size=(9.0, 6.0), share_y=True)
 
 
 def _worst(rows: list[Worst], hardest: Exponents | None) -> Figure:
@@ -247,61 +187,39 @@ def _worst(rows: list[Worst], hardest: Exponents | None) -> Figure:
     top = rows[-1]
     x = np.array(top.context, float)
     quarter = top.l1_mean[0] * (x / x[0]) ** paper.EXPONENT_T
-    marks: list[Mark] = [Line(f"d = {row.d}{slope(row)}", row.context, row.l1_mean) for row in rows]
-    marks += [
+    marks: list[Mark] = [
+        *(Line(f"d = {row.d}{slope(row)}", row.context, row.l1_mean) for row in rows),
         Reference(f"bound on the mean, d = {top.d}", x=x, y=top.bound_expected),
         Reference("slope -1/4, the paper's (shape only)", x=x, y=quarter, dash="dotted"),
     ]
     y = Axis("average L1 distance (mean over texts)", "log")
-    return Figure(
-        "theory-worst",
-        "Log-log curves of the largest average L1 distance over near-uniform languages; all fall with slope close to "
-        "minus one half, and lie below the bound on the mean.",
-        "For each T the largest mean error among near-uniform languages (half of the symbols more frequent than the "
-        "other half, by a share that is tuned). No bound that holds for every language can fall faster than these; "
-        "their slope of about -1/2 is that of the direct bound, so 1/2 cannot be improved, and the paper's 1/4 can.",
-        [Panel("The hardest near-uniform language at each T", marks, Axis(CONTEXT, "log"), y)],
-        legend="right",
-    )
+    panel = Panel("The hardest near-uniform language at each T", marks, Axis(CONTEXT, "log"), y)
+    return Figure("theory-worst", words("worst"), [panel], legend="right")
 
 
 def _bounds(rows: list[Bound]) -> Figure:
     ticks = {1: "1"} | {10.0**power: f"$10^{{{power}}}$" for power in (4, 8, 12)}
-    panels = [
-        Panel(
-            f"d = {row.d}",
-            [Line(BOUND_NAMES[kind].lower(), row.context, values) for kind, values in row.epsilon.items()],
-            Axis(CONTEXT, "log", ticks),
-            Axis("" if i else "guaranteed average L1 distance", "log"),
-        )
-        for i, row in enumerate(rows)
-    ]
-    return Figure(
-        "theory-bounds",
-        "For three alphabet sizes, the error that each theorem guarantees by context length: the direct bound promises "
-        "0.1 within two hundred thousand symbols, the others only beyond ten to the ten.",
-        f"What each theorem guarantees with probability {1 - rows[0].delta:.0%}; 2 is no promise at all. The printed "
-        "theorem is true, since the direct bound implies it, but two steps of its proof fail (docs/method.md). With "
-        "those repaired the same route gives nearly the same curve. The direct bound needs neither smoothing nor "
-        "Azuma's inequality.",
-        panels,
-        size=(9.5, 4.2),
-        share_y=True,
-    )
+    panels = []
+    for i, row in enumerate(rows):
+        lines = [Line(BOUND_NAMES[kind].lower(), row.context, values) for kind, values in row.epsilon.items()]
+        y = Axis("" if i else "guaranteed average L1 distance", "log")
+        panels.append(Panel(f"d = {row.d}", lines, Axis(CONTEXT, "log", ticks), y))
+    caption = words("bounds", delta=rows[0].delta)
+    return Figure("theory-bounds", caption, panels, size=(9.5, 4.2), share_y=True)
 
 
 def _exponent_table(rows: list[Exponents]) -> Table:
-    caption = "Fitted exponents of the average L1 distance, beside the paper's bound"
+    def in_T(row: Exponents) -> str:
+        return ", ".join(f"{value:.2f} (d={d})" for d, value in row.in_T.items())
+
     columns = [
         Column[Exponents]("Language", "title"),
-        Column[Exponents](
-            "Exponent in T, ours", lambda row: ", ".join(f"{v:.2f} (d={d})" for d, v in row.in_T.items())
-        ),
+        Column("Exponent in T, ours", in_T),
         Column("Paper (bound)", lambda row: paper.EXPONENT_T),
         Column("Exponent in d, ours", "in_d", ".2f", "none"),
         Column("Paper (bound)", lambda row: paper.EXPONENT_D),
     ]
-    table = make_table(caption, rows, columns)
+    table = make_table("Fitted exponents of the average L1 distance, beside the paper's bound", rows, columns)
     direct = ("Direct bound, any language", "-0.50", f"{paper.EXPONENT_T}", "0.50", f"{paper.EXPONENT_D}")
     return replace(table, rows=[*table.rows, direct])
 
@@ -311,15 +229,15 @@ def _bound_table(rows: list[Bound]) -> Table:
         return Column(BOUND_NAMES[kind], lambda row: row.context_for_tenth[kind], ",")
 
     caption = f"Context that guarantees 0.1 with probability {1 - rows[0].delta:.0%}"
-    return make_table(caption, rows, [Column("Alphabet size d", "d"), *map(needed, BOUND_NAMES)])
+    return make_table(caption, rows, [Column("Alphabet size d", "d"), *map(needed, get_args(BoundKind))])
 
 
 def _bench_table(rows: list[Bench]) -> Table:
+    def kernel(row: Bench) -> str:
+        return f"{row.what}: {row.d} symbols, {row.keys:,} keys, text of {row.length}"
+
     columns = [
-        Column[Bench](
-            "Kernel",
-            lambda row: f"{row.what}: {row.d} symbols, {row.keys:,} keys, text of {row.length}",
-        ),
+        Column("Kernel", kernel),
         Column("Measured", lambda row: f"{row.wall_seconds:.1f} s"),
         Column("Bar", lambda row: f"{row.bar_seconds:.0f} s"),
     ]

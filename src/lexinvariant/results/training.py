@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 
 from lexinvariant.results.figure import Axis, Figure, Line, Panel
-from lexinvariant.results.rows import Row, Rows, group_by
+from lexinvariant.results.prose import Prose
+from lexinvariant.results.rows import Row, Rows
 from lexinvariant.results.section import Column, Section, Table, make_table, slug
 
 
@@ -46,43 +47,29 @@ class Run(Row, experiment="training", kind="run"):
 
 
 ROWS = (Run,)
+words = Prose("training")
 
 
 def section(rows: Rows) -> Section | None:
     """Every group of runs, in the order in which they were compared."""
-    groups = group_by(rows.latest_of_each(Run, lambda row: row.group), lambda row: row.group)
+    groups = rows.latest_groups(Run, lambda row: row.group)
     if not groups:
         return None
-    return Section(
-        "Training",
-        [
-            "Loss at the end of the context on held-out text, every symbol re-drawn for lexinvariant models, against "
-            "the floating-point operations spent on training (6N + 12 L H hd T a token)."
-        ],
-        [_by_compute(group, runs) for group, runs in groups.items()],
-        [_table(group, runs) for group, runs in groups.items()],
-    )
+    figures = [_by_compute(group, runs) for group, runs in groups.items()]
+    return Section("Training", words.paragraphs(), figures, [_table(*group) for group in groups.items()])
 
 
 def _by_compute(group: str, runs: list[Run]) -> Figure:
-    best = min(runs, key=lambda run: run.curve.tail_loss[-1])
     lines = [Line(run.name, run.curve.flop, run.curve.perplexity, every_marker=True) for run in runs]
     x, y = Axis("training compute (FLOP)", "log"), Axis("perplexity at the end of the context", "log")
-    return Figure(
-        f"training-{slug(group)}",
-        f"Held-out perplexity against training compute for {len(runs)} runs; {best.name} ends lowest, at "
-        f"{best.curve.perplexity[-1]:.2f}.",
-        "Perplexity at the end of the context on held-out text against training compute; each line is one run with its "
-        "own rate schedule, so only the last point of a line is the best it could do with that compute.",
-        [Panel(group, lines, x, y)],
-    )
+    return Figure(f"training-{slug(group)}", words("compute"), [Panel(group, lines, x, y)])
 
 
 def _table(group: str, runs: list[Run]) -> Table:
     columns = [
         Column[Run]("Run", "name"),
         Column("Parameters", lambda run: f"{run.curve.parameters / 1e6:.0f}M"),
-        Column("Optimiser", lambda run: run.curve.optimizer),
+        Column("Optimiser", "curve.optimizer"),
         Column("Steps", lambda run: run.curve.step[-1], ","),
         Column("FLOP", lambda run: run.curve.flop[-1], ".2g"),
         Column("Loss", lambda run: run.curve.loss[-1], ".3f"),

@@ -12,6 +12,7 @@ from scipy.special import log_softmax
 
 from lexinvariant.results.figure import Axis, Figure, HeatMap, Panel
 from lexinvariant.results.paper_texts import PAPER_TEXTS
+from lexinvariant.results.prose import Prose, listed
 from lexinvariant.results.rows import Row, Rows
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, slug, visible
 
@@ -24,6 +25,7 @@ MOST_COLUMNS = 34
 MOST_ROWS_NAMED = 40
 LONGEST_LINE_SHOWN = 24
 OTHERS = "rest"
+words = Prose("uncertainty")
 PAPER_SAYS = {text.name: text.paper_says for text in PAPER_TEXTS}
 
 Floats = NDArray[np.float64]
@@ -110,10 +112,10 @@ def section(rows: Rows) -> Section | None:
     papers = [row for row in mine if row.paper_says]
     figures = [_figure("uncertainty", papers)] if papers else []
     figures += [_figure(f"uncertainty-{slug(row.label)}", [row]) for row in mine if not row.paper_says]
+    namers = listed((f"the {row.namer} of {row.name}" for row in mine), " and ")
+    paragraphs = words.paragraphs(namers=namers, draws=listed(row.origin.draws or 1 for row in mine))
     tables = [_first_and_last(mine), _every_occurrence(mine)]
-    return Section(
-        "Uncertainty over lexical permutations", _paragraphs(mine), figures, tables, _findings(papers)
-    )
+    return Section("Uncertainty over lexical permutations", paragraphs, figures, tables, _findings(papers))
 
 
 def _findings(papers: list[Posterior]) -> list[Finding]:
@@ -124,21 +126,7 @@ def _findings(papers: list[Posterior]) -> list[Finding]:
     resolved = sum(int(p_V.argmax()) == truth for p_V, truth in last.values())
     told = ", ".join(f"{label} {p_V[truth]:.2f}" for label, (p_V, truth) in last.items())
     measure = "Texts of the paper whose symbol is taken for the truth at its last occurrence"
-    note = f"probability of the truth: {told}"
-    return [Finding(measure, len(papers), resolved, ".0f", note=note)]
-
-
-def _paragraphs(rows: list[Posterior]) -> list[str]:
-    draws = sorted({row.origin.draws or 1 for row in rows})
-    namers = sorted({f"the {row.namer} of {row.name}" for row in rows})
-    return [
-        "In each text one symbol stands for another character throughout. The model reads the text under random "
-        "lexicons, to which all names are alike, and at each occurrence a classifier reads off its state what the "
-        "symbol stands for, given the text up to there and no further.",
-        f"Read by {' and '.join(namers)}; probabilities averaged over {' or '.join(map(str, draws))} lexicons, then "
-        "tempered: p^(1/T), normalised. A temperature above 1 shows doubts that a confident classifier hides, as in "
-        "the paper's panels on code.",
-    ]
+    return [Finding(measure, len(papers), resolved, ".0f", note=f"probability of the truth: {told}")]
 
 
 def columns_of(row: Posterior) -> list[str]:
@@ -162,41 +150,22 @@ def _panel(row: Posterior) -> Panel:
     places = [f"{word}  {at + 1:>3}" for word, at in zip(row.words, row.positions, strict=True)]
     every = math.ceil(len(places) / MOST_ROWS_NAMED)
     stands = f"{visible(row.symbol)} stands for {visible(row.truth)}, " if row.truth else ""
-    return Panel(
-        f"{row.label}: {stands}T = {row.temperature:g}",
-        [heat_map],
-        Axis("candidate", names=[*map(visible, columns), OTHERS]),
-        Axis("occurrence, symbols read", names=[p if o % every == 0 else "" for o, p in enumerate(places)]),
-        monospace=8.5,
-    )
+    x = Axis("candidate", names=[*map(visible, columns), OTHERS])
+    y = Axis("occurrence, symbols read", names=[p if o % every == 0 else "" for o, p in enumerate(places)])
+    return Panel(f"{row.label}: {stands}T = {row.temperature:g}", [heat_map], x, y, monospace=8.5)
 
 
 def _figure(name: str, rows: list[Posterior]) -> Figure:
     across = min(2, len(rows))
     tallest = min(max(len(row.positions) for row in rows), MOST_ROWS_NAMED)
-    marked = "The true answer's column is framed. " if any(row.truth for row in rows) else ""
-    return Figure(
-        name,
-        "Heat maps of what the symbol is taken for at each occurrence. " + " ".join(map(_story, rows)),
-        "Each row is an occurrence of the symbol, from first to last, with the word or line it stands in and the "
-        f"number of symbols read; each column a candidate, {OTHERS!r} all other characters together. {marked}"
-        "Numbers are in the table.",
-        list(map(_panel, rows)),
-        across,
-        (7.2 * across, (0.31 * tallest + 1.3) * math.ceil(len(rows) / across)),
-        legend="none",
-        colour_bar="probability",
-    )
+    size = (7.2 * across, (0.31 * tallest + 1.3) * math.ceil(len(rows) / across))
+    caption, panels = words("heat_maps", rows=rows, others=OTHERS), list(map(_panel, rows))
+    return Figure(name, caption, panels, across, size, legend="none", colour_bar="probability")
 
 
-def _best(p_V: Floats, count: int = 3) -> str:
-    return ", ".join(f"{visible(chr(code))} {p_V[code]:.2f}" for code in np.argsort(-p_V)[:count])
-
-
-def _story(row: Posterior) -> str:
-    first, last = (_best(row.p_OV[o], 1) for o in (0, -1))
-    truth = f" (truth {visible(row.truth)})" if row.truth else ""
-    return f"{row.label}{truth}: at first {first}, at last {last}."
+def _best(p_V: Floats) -> str:
+    """The three most likely."""
+    return ", ".join(f"{visible(chr(code))} {p_V[code]:.2f}" for code in np.argsort(-p_V)[:3])
 
 
 def _first_and_last(rows: list[Posterior]) -> Table:
@@ -212,16 +181,12 @@ def _first_and_last(rows: list[Posterior]) -> Table:
 
 
 def _every_occurrence(rows: list[Posterior]) -> Table:
-    def truth(p_V: Floats, row: Posterior) -> str:
-        return f"{p_V[ord(row.truth)]:.3f}" if row.truth else "not given"
-
-    cells = [
-        (row.label, word, f"{position + 1}", _best(p_V), truth(p_V, row), truth(plain_V, row))
-        for row in rows
-        for word, position, p_V, plain_V in zip(
-            row.words, row.positions, row.p_OV, np.array(row.untempered), strict=True
-        )
-    ]
     at = "P(truth) at T"
     header = ("Text", "Word or line", "Symbols read", "Three most likely", at, f"{at} = 1")
+    cells = []
+    for row in rows:
+        each = zip(row.words, row.positions, row.p_OV, row.untempered, strict=True)
+        for word, position, p_V, plain_V in each:
+            truths = [f"{p[ord(row.truth)]:.3f}" if row.truth else "not given" for p in (p_V, plain_V)]
+            cells.append((row.label, word, f"{position + 1}", _best(p_V), *truths))
     return Table("Every occurrence", header, cells)
