@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lexinvariant.report.markdown import fill_document
+
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -22,6 +24,15 @@ def test_the_python_tutorial_runs(tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert re.search(r"[5-9]\d% of the characters of other texts are named rightly", run.stdout), run.stdout
+
+
+def test_the_tables_of_the_results_are_those_of_the_rows(tmp_path: Path) -> None:
+    document, copy = ROOT / "docs" / "results.md", tmp_path / "results.md"
+    copy.write_text(document.read_text())
+    assert fill_document(ROOT / "docs" / "rows", copy) >= 5
+    assert copy.read_text() == document.read_text(), (
+        "run `lexinvariant report docs/rows --fill docs/results.md`"
+    )
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

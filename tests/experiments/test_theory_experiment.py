@@ -9,7 +9,7 @@ import pytest
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.experiments.theory import Options
-from lexinvariant.report.draw import save
+from lexinvariant.report.draw import draw
 from lexinvariant.results.rows import Row, Rows
 from lexinvariant.results.theory import Bench, Convergence, Exponents, Worst
 from lexinvariant.results.theory_limit import Limit, ModelCurve
@@ -72,7 +72,7 @@ def test_the_section_is_drawn_from_what_was_written(rows: Rows, tmp_path: Path) 
     assert part is not None
     assert len(part.figures) == 5
     for figure in part.figures:
-        assert save(figure, tmp_path).png.exists()
+        assert draw(figure, "light").axes
     assert len(part.tables) == 4
     assert len(part.findings) == 2
 

@@ -126,7 +126,7 @@ def test_tables_as_markdown(rows: Path, tmp_path: Path) -> None:
     assert fill_document(rows, document) == 1
     filled = document.read_text()
     assert filled.startswith(
-        "Before.\n\n<!-- table: summary -->\n| Measure | Paper | Ours | Verdict |\n| --- |"
+        "Before.\n\n<!-- table: summary -->\n| Measure | Paper | Ours | Verdict | Note |\n| --- |"
     )
     assert filled.endswith("|\n<!-- end -->\n\nAfter.\n") and "old" not in filled
     assert fill_document(rows, document) == 1

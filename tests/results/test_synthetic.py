@@ -180,6 +180,7 @@ def test_it_is_said_when_records_have_taught_the_tasks(tmp_path: Path, share: fl
     told = [text for text in made.paragraphs if "records" in text]
     assert [("3.7% for mixed, char128" in text) for text in told] == ([True] if share else [])
     assert all(("records" in finding.note) == bool(share) for finding in made.findings)
+    assert all((finding.verdict == "not comparable") == bool(share) for finding in made.findings)
 
 
 def test_the_first_screen_compares_with_the_papers_corpus_and_its_mean_ratio(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z0-9-]+) -->\n).*?(<!-- end -->)",
 def write_markdown(folder: Path) -> Path:
     """Write report.md beside the rows: all findings and tables."""
     _, sections = read_sections(folder)
-    parts = ["# Lexinvariant language models: results", _table(summary(sections))]
+    parts = ["# Lexinvariant language models: results"]
+    parts += [_table(summary(sections))] if any(section.findings for section in sections) else []
     for section in sections:
         parts += [f"## {section.title}", *(f"{table.caption}\n\n{_table(table)}" for table in section.tables)]
     path = folder / "report.md"
@@ -59,6 +60,7 @@ def summary(sections: Iterable[Section]) -> Table:
         Column("Paper", lambda finding: written(finding, finding.paper)),
         Column("Ours", lambda finding: written(finding, finding.ours)),
         Column("Verdict", "verdict"),
+        Column("Note", "note"),
     ]
     findings = [finding for section in sections for finding in section.findings]
     return make_table("Does it reproduce the paper?", findings, columns)

@@ -27,7 +27,7 @@ def write_report(folder: Path) -> Path:
     """Write report.html and the figures beside the rows; returns the page."""
     rows, sections = read_sections(folder)
     findings = [(finding, section) for section in sections for finding in section.findings]
-    compared = [finding for finding, _ in findings if finding.paper is not None]
+    compared = [finding for finding, _ in findings if finding.paper is not None and finding.comparable]
     template = _environment().get_template("report.html")
     text = template.render(
         style=Markup((TEMPLATES / "style.css").read_text()),

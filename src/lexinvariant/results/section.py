@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from lexinvariant.results.figure import Figure
 
 Item = TypeVar("Item")
-Verdict = Literal["reached", "within noise", "not reached", "no number in the paper"]
+Verdict = Literal["reached", "within noise", "not reached", "not comparable", "no number in the paper"]
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,15 @@ class Finding:
     curve: Sequence[float] = ()
     """Drawn small beside the numbers: ours by context length, say. Without one, two bars."""
     note: str = ""
+    comparable: bool = True
+    """False where ours had an advantage that the paper's model had not; the note says which."""
 
     @property
     def verdict(self) -> Verdict:
         if self.paper is None:
             return "no number in the paper"
+        if not self.comparable:
+            return "not comparable"
         sign = 1 if self.at_least else -1
         best = self.high if self.at_least else self.low
         if sign * self.ours >= sign * self.paper:
