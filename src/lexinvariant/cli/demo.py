@@ -21,7 +21,7 @@ PAIR = ("a big banana", "e cop cekeke")
 @dataclass(frozen=True)
 class Arguments:
     """Decipher a text with the bundled model, train a lexinvariant and a standard model, and measure the bundled one
-    as the paper does: about four minutes on two cores.
+    as the paper does: about three minutes on two cores.
 
     example: lexinvariant demo --out demo
     """
