@@ -170,6 +170,9 @@ class ModelConfig:
     recall_width: int = 0
     """With the readout seen: score a symbol also by what the model made of it where it occurred, in vectors of
     this width; 0 is off."""
+    count_occurrences: bool = False
+    """Add to a symbol's row what its occurrences so far tell of it: how many they are, how long ago the last one was,
+    its place in the order of frequency."""
     logit_scale: Literal["width", "vocab"] = "width"
     """Logits are multiplied by 1/sqrt(width) or 1/sqrt(vocab_size)."""
     smeared_keys: bool = False

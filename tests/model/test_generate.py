@@ -30,11 +30,16 @@ pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 @cache
 def model(
-    kind: str, readout: str = "full", n_layers: int = 1, smeared: bool = False, recall: int = 0
+    kind: str,
+    readout: str = "full",
+    n_layers: int = 1,
+    smeared: bool = False,
+    recall: int = 0,
+    counting: bool = False,
 ) -> tuple[Params, ModelConfig]:
     lexicon = LexiconConfig(kind=kind)
     shape = replace(SMALL, readout=readout, smeared_keys=smeared, n_layers=n_layers, recall_width=recall)
-    config = replace(shape, lexicon=lexicon)
+    config = replace(shape, lexicon=lexicon, count_occurrences=counting)
     return random_params(config), config
 
 
@@ -58,8 +63,18 @@ def state_after(
         (model("permuted", "seen"), 0),
         (model("annealed", smeared=True), 20),
         (model("permuted", "seen", smeared=True, recall=5), 20),
+        (model("permuted", "seen", counting=True), 20),
+        (model("learned", counting=True), 0),
     ],
-    ids=["gaussian", "gaussian, seen, smeared", "permuted, seen", "annealed, smeared", "permuted, recall"],
+    ids=[
+        "gaussian",
+        "gaussian, seen, smeared",
+        "permuted, seen",
+        "annealed, smeared",
+        "permuted, recall",
+        "permuted, counting",
+        "learned, counting",
+    ],
 )
 def test_reading_a_text_step_by_step_gives_its_score(
     model: tuple[Params, ModelConfig], n_prompt: int

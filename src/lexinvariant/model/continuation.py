@@ -11,7 +11,8 @@ import jax.numpy as jnp
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.model.compiling import jit_fast_compile
-from lexinvariant.model.lexicon import Lexicon, draw_by_rank, embed
+from lexinvariant.model.embedding import embed, occurrence_statistics
+from lexinvariant.model.lexicon import Lexicon, draw_by_rank
 from lexinvariant.model.params import Layer, Params
 from lexinvariant.model.readout import after_start, log_likelihood, next_log_probs
 from lexinvariant.model.recall import Memory, build_memory, empty_memory, next_recall_logits, update_memory
@@ -25,6 +26,7 @@ class DecodeState(NamedTuple):
     table: jax.Array
     cache: KeyValues
     n_B: jax.Array  # tokens read
+    read_BS: jax.Array  # their ranks, where the model counts occurrences; else empty
     seen_BR: jax.Array
     memory: Memory  # of recall; empty where the model has none
     logp_BR: jax.Array  # log-probability of each rank as the next one
@@ -76,7 +78,10 @@ def prefill(
     if params.recall is not None:
         memory = build_memory(params.recall, h_BTD, rank_BT, in_prompt_BT, n_ranks)
     logp_BR = _next_log_probs(params, config, lexicon.table, row_BR, h_B1D, seen_BR, memory)
-    return DecodeState(row_BR, lexicon.table, cache, n_B, seen_BR, memory, logp_BR, prompt_logp_B)
+    read_BS = jnp.zeros((batch, 0), jnp.int32)
+    if config.count_occurrences:
+        read_BS = jnp.pad(rank_BT, ((0, 0), (0, max_new_tokens)))
+    return DecodeState(row_BR, lexicon.table, cache, n_B, read_BS, seen_BR, memory, logp_BR, prompt_logp_B)
 
 
 def _empty_cache(config: ModelConfig, batch: int, length: int, dtype: jnp.dtype) -> KeyValues:
@@ -110,7 +115,12 @@ def decode_step(params: Params, config: ModelConfig, state: DecodeState, rank_B:
     """
     batch_B, dtype = jnp.arange(len(rank_B)), state.cache.k_BSNK.dtype
     row_B1 = jnp.take_along_axis(state.row_BR, rank_B[:, None], axis=1)
-    x_B1D = embed(params.embedding, Lexicon(row_B1, row_B1, state.table), dtype)
+    read_BS, statistic_B1Q = state.read_BS, None
+    if config.count_occurrences:
+        read_BS = read_BS.at[batch_B, state.n_B].set(rank_B)
+        statistic_BSQ = occurrence_statistics(read_BS)
+        statistic_B1Q = jnp.take_along_axis(statistic_BSQ, state.n_B[:, None, None], axis=1)
+    x_B1D = embed(params.embedding, Lexicon(row_B1, row_B1, state.table), dtype, statistic_B1Q)
 
     def read(x_B1D: jax.Array, each: tuple[Layer, KeyValues]) -> tuple[jax.Array, KeyValues]:
         layer, cache = each
@@ -127,4 +137,6 @@ def decode_step(params: Params, config: ModelConfig, state: DecodeState, rank_B:
         memory = update_memory(params.recall, memory, h_B1D, rank_B)
     seen_BR = state.seen_BR.at[batch_B, rank_B].set(True)
     logp_BR = _next_log_probs(params, config, state.table, state.row_BR, h_B1D, seen_BR, memory)
-    return state._replace(cache=cache, n_B=state.n_B + 1, seen_BR=seen_BR, memory=memory, logp_BR=logp_BR)
+    return state._replace(
+        cache=cache, n_B=state.n_B + 1, read_BS=read_BS, seen_BR=seen_BR, memory=memory, logp_BR=logp_BR
+    )

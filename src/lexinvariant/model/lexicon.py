@@ -210,12 +210,6 @@ def rows_at(table: jax.Array, row_BT: jax.Array) -> jax.Array:
     return jnp.take_along_axis(table, row_BT[:, :, None], axis=1)
 
 
-def embed(embedding: EmbeddingParams, lexicon: Lexicon, dtype: jnp.dtype) -> jax.Array:
-    """x_BTD: the rows of the symbols read, through the learnable scale and bias."""
-    row_BTD = rows_at(lexicon.table, lexicon.input_BT).astype(jnp.float32)
-    return (row_BTD * embedding.scale + embedding.bias).astype(dtype)
-
-
 def draw_by_rank(
     config: ModelConfig,
     embedding: EmbeddingParams,

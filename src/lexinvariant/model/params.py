@@ -2,7 +2,8 @@
 
 A field's name ends in its axes (`up_DF`), and that suffix is the single source of its shape, its sharding and
 its documentation. Axes: V vocabulary, D width, N heads, E all heads' dimensions together, F hidden width,
-W position buckets, L layers, H layers of hindsight, P hidden width of the deciphering head, C width of the recall.
+W position buckets, L layers, H layers of hindsight, P hidden width of the deciphering head, C width of the recall,
+Q statistics of occurrences and G their buckets.
 Attention's matrices are stored as plain matrices, since Adafactor factors what it sees: a matrix (D, E) is not the same
 to it as an array (D, N, K).
 """
@@ -19,6 +20,8 @@ import jax.numpy as jnp
 from lexinvariant.config import ModelConfig
 from lexinvariant.rng import Stream, key_at
 
+OCCURRENCE_STATISTICS, OCCURRENCE_BUCKETS = 5, 13  # the last bucket is of more than 2,048
+
 Init = Callable[[jax.Array, tuple[int, ...]], jax.Array]
 
 
@@ -29,6 +32,7 @@ class EmbeddingParams:
     table_VD: Any
     scale: Any
     bias: Any
+    occurrence_QGD: Any  # a row for each bucket of each statistic of a symbol's occurrences (embedding.py)
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,8 @@ def specs(config: ModelConfig) -> Params:
         "W": c.position_buckets,
         "P": c.decipher_hidden,
         "C": c.recall_width,
+        "Q": OCCURRENCE_STATISTICS,
+        "G": OCCURRENCE_BUCKETS,
     }
 
     def spec(axes: str, init: Init) -> ParamSpec:
@@ -178,6 +184,7 @@ def specs(config: ModelConfig) -> Params:
             table_VD=spec("VD", _unit_normal) if c.lexicon.has_table else None,
             scale=spec(affine, ones),
             bias=spec(affine, zeros),
+            occurrence_QGD=spec("QGD", zeros) if c.count_occurrences else None,
         ),
         layers=from_names(Layer, layer, stacked="L"),
         final_norm_D=spec("D", ones),

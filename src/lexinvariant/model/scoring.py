@@ -10,7 +10,8 @@ import numpy as np
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.compiling import jit_fast_compile
-from lexinvariant.model.lexicon import draw_by_rank, embed
+from lexinvariant.model.embedding import embed
+from lexinvariant.model.lexicon import draw_by_rank
 from lexinvariant.model.params import Params
 from lexinvariant.model.ranks import symbols_by_rank, to_ranks
 from lexinvariant.model.readout import after_start, next_log_probs

@@ -21,7 +21,8 @@ from lexinvariant.model.attention import (
     choose_implementation,
     toeplitz,
 )
-from lexinvariant.model.lexicon import draw_lexicon, embed
+from lexinvariant.model.embedding import embed
+from lexinvariant.model.lexicon import draw_lexicon
 from lexinvariant.model.params import Layer, Params, unstack
 from lexinvariant.model.readout import log_likelihood
 from lexinvariant.rng import fold_in_rows
