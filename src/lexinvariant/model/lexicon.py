@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from lexinvariant.config import LEXICON_KINDS, LexiconConfig, LexiconKind, ModelConfig, check_every_kind
+from lexinvariant.model import permutation
 from lexinvariant.model.params import EmbeddingParams
 from lexinvariant.rng import fold_in_rows
 
@@ -53,18 +54,6 @@ def distinct(tok_BT: jax.Array, n: int) -> jax.Array:
     """tok_BR: the first n distinct symbols of each sequence as they come; of no meaning where there are fewer."""
     place_BT = jnp.argsort(~is_new(tok_BT), axis=1)  # stable: first occurrences in their order, then the rest
     return jnp.take_along_axis(tok_BT, place_BT[:, :n], axis=1)
-
-
-def partial_permutation(key: jax.Array, share: jax.Array | float, n: int) -> jax.Array:
-    """A permutation of range(n) that moves a random `share` of the symbols among themselves."""
-    key_which, key_order = jax.random.split(key)
-    moved_V = jax.random.uniform(key_which, (n,)) < share
-    order_V = jax.random.uniform(key_order, (n,))
-    home_V = jnp.arange(n) / n
-    # Both orders list the moved symbols first; the unmoved follow in the same order in both, and stay at home.
-    from_V = jnp.argsort(jnp.where(moved_V, home_V, 2 + home_V))
-    to_V = jnp.argsort(jnp.where(moved_V, order_V, 2 + home_V))
-    return jnp.zeros(n, jnp.int32).at[from_V].set(to_V.astype(jnp.int32))
 
 
 class DrawInputs(NamedTuple):
@@ -131,20 +120,24 @@ def _draw_gaussian(inputs: DrawInputs) -> Lexicon:
 
 @_draws("permuted")
 def _draw_permuted(inputs: DrawInputs) -> Lexicon:
-    permutation_BV = jax.vmap(lambda key: jax.random.permutation(key, inputs.n_rows()))(inputs.key_B)
-    row_BT = jnp.take_along_axis(permutation_BV, first_occurrence(inputs.tok_BT), axis=1)
+    def permute(key: jax.Array, rank_T: jax.Array) -> jax.Array:
+        return permutation.permute(key, inputs.n_rows(), rank_T)
+
+    rank_BT = first_occurrence(inputs.tok_BT)
+    rank_BT = jnp.broadcast_to(rank_BT, (len(inputs.key_B), rank_BT.shape[1]))  # of draw_by_rank there is one
+    row_BT = jax.vmap(permute)(inputs.key_B, rank_BT)
     return _with_gaussian_share(inputs, row_BT)
 
 
 @_draws("annealed")
 def _draw_annealed(inputs: DrawInputs) -> Lexicon:
-    def permute(key: jax.Array) -> jax.Array:
+    def permute(key: jax.Array, tok_T: jax.Array) -> jax.Array:
         key_share, key_permutation = jax.random.split(key)
         hi = inputs.anneal_hi
         share = jnp.where(jnp.isinf(hi), 1.0, hi * jax.random.uniform(key_share))
-        return partial_permutation(key_permutation, share, inputs.n_rows())
+        return permutation.permute_share(key_permutation, share, inputs.n_rows(), tok_T)
 
-    row_BT = jnp.take_along_axis(jax.vmap(permute)(inputs.key_B), inputs.tok_BT, axis=1)
+    row_BT = jax.vmap(permute)(inputs.key_B, inputs.tok_BT)
     return _with_gaussian_share(inputs, row_BT)
 
 
@@ -170,7 +163,7 @@ def _draw_token_permuted(inputs: DrawInputs) -> Lexicon:
 
     def permute(key: jax.Array, tok_T: jax.Array) -> jax.Array:
         key_which, key_permutation = jax.random.split(key)
-        permuted_T = jax.random.permutation(key_permutation, rows)[tok_T]
+        permuted_T = permutation.permute(key_permutation, rows, tok_T)
         if config.unit == "type":
             chosen_T = jax.random.bernoulli(key_which, config.p, (rows,))[tok_T]
         else:
