@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import tyro
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -91,22 +92,23 @@ def main(argv: list[str]) -> int:
 
 def _table(preset: str, result: dict[str, Any]) -> Table:
     shape = f"{result['batch_size']} x {result['context']} tokens of {result['vocab_size']:,}"
-    table = Table(title=f"{preset}, {shape} a step, on {result['device']}")
-    for column in ("what", "ms a step", "of standard", "tokens/s", "TFLOP/s", "of ceiling", "memory"):
-        table.add_column(column, justify="left" if column == "what" else "right")
+    table = Table(title=f"{preset}, {shape} a step, on {result['device']}", box=box.SIMPLE_HEAD, padding=0)
+    table.add_column("a training step")
+    for column in ("ms", "of standard", "tokens/s", "TFLOP/s", "of ceiling", "GB"):
+        table.add_column(column, justify="right", no_wrap=True)
     ceiling = result["ceiling_tflops"]
-    table.add_row("bf16 matmul ceiling", "", "", "", f"{ceiling:.4g}", "100%", "")
+    table.add_row("bf16 matmul ceiling", "", "", "", f"{ceiling:.3g}", "", "")
     for row in result["rows"]:
-        memory = f"{row['peak_bytes'] / 1e9:.3g} GB" if row.get("peak_bytes") else ""
+        memory = f"{row['peak_bytes'] / 1e9:.3g}" if row.get("peak_bytes") else ""
         if "error" in row:
-            table.add_row(row["what"], row["error"], "", "", "", "", memory)
+            table.add_row(f"{row['what']}: {row['error']}", "", "", "", "", "", memory)
             continue
         table.add_row(
             row["what"],
             f"{row['ms']:.2f}",
-            f"{row['times_standard']:.3f}x" if "times_standard" in row else "",
+            f"{row['times_standard']:.3f}" if "times_standard" in row else "",
             f"{row['tokens_per_second']:,.0f}",
-            f"{row['tflops']:.4g}",
+            f"{row['tflops']:.3g}",
             f"{row['tflops'] / ceiling:.1%}",
             memory,
         )
