@@ -66,6 +66,11 @@ class DrawInputs(NamedTuple):
     tok_BT: jax.Array
     dtype: jnp.dtype
     anneal_hi: jax.Array | float
+    tokens_are_ranks: bool
+
+    def rank_BT(self) -> jax.Array:
+        """The symbols, numbered by first occurrence: all that a lexinvariant kind may look at."""
+        return self.tok_BT if self.tokens_are_ranks else first_occurrence(self.tok_BT)
 
     def n_rows(self, kind: LexiconKind | None = None) -> int:
         """Rows of a sequence's table, of this kind of lexicon or of another."""
@@ -96,13 +101,15 @@ def draw_lexicon(
     *,
     dtype: jnp.dtype,
     anneal_hi: jax.Array | float = jnp.inf,
+    tokens_are_ranks: bool = False,
 ) -> Lexicon:
     """Draw each sequence's lexicon from its key.
 
     `anneal_hi` is the curriculum's upper end of the share of permuted symbols; infinity permutes them all.
+    `tokens_are_ranks` says that symbols are numbered by first occurrence already.
     """
     return _DRAW[lexicon.kind](
-        DrawInputs(lexicon, model, embedding.table_VD, key_B, tok_BT, dtype, anneal_hi)
+        DrawInputs(lexicon, model, embedding.table_VD, key_B, tok_BT, dtype, anneal_hi, tokens_are_ranks)
     )
 
 
@@ -113,7 +120,7 @@ def _draw_learned(inputs: DrawInputs) -> Lexicon:
 
 @_draws("gaussian")
 def _draw_gaussian(inputs: DrawInputs) -> Lexicon:
-    rank_BT, shape = first_occurrence(inputs.tok_BT), (inputs.n_rows(), inputs.model.width)
+    rank_BT, shape = inputs.rank_BT(), (inputs.n_rows(), inputs.model.width)
     table_BRD = jax.vmap(lambda key: jax.random.normal(key, shape, inputs.dtype))(inputs.key_B)
     return Lexicon(rank_BT, rank_BT, table_BRD)
 
@@ -123,9 +130,7 @@ def _draw_permuted(inputs: DrawInputs) -> Lexicon:
     def permute(key: jax.Array, rank_T: jax.Array) -> jax.Array:
         return permutation.permute(key, inputs.n_rows(), rank_T)
 
-    rank_BT = first_occurrence(inputs.tok_BT)
-    rank_BT = jnp.broadcast_to(rank_BT, (len(inputs.key_B), rank_BT.shape[1]))  # of draw_by_rank there is one
-    row_BT = jax.vmap(permute)(inputs.key_B, rank_BT)
+    row_BT = jax.vmap(permute)(inputs.key_B, inputs.rank_BT())
     return _with_gaussian_share(inputs, row_BT)
 
 
@@ -221,8 +226,8 @@ def draw_by_rank(
 
     Rank k is the k-th distinct symbol of a sequence (of a standard LM, the symbol itself).
     """
-    rank_1R = jnp.arange(n_ranks)[None]
-    drawn = draw_lexicon(config.lexicon.at_evaluation, config, embedding, key_B, rank_1R, dtype=dtype)
-    row_BR = jnp.broadcast_to(drawn.target_BT, (len(rank_BT), n_ranks))
-    row_BT = jnp.take_along_axis(row_BR, rank_BT, axis=1)
-    return Lexicon(row_BT, row_BT, drawn.table), row_BR
+    rank_BR = jnp.broadcast_to(jnp.arange(n_ranks), (len(rank_BT), n_ranks))
+    used = config.lexicon.at_evaluation
+    drawn = draw_lexicon(used, config, embedding, key_B, rank_BR, dtype=dtype, tokens_are_ranks=True)
+    row_BT = jnp.take_along_axis(drawn.target_BT, rank_BT, axis=1)
+    return Lexicon(row_BT, row_BT, drawn.table), drawn.target_BT
