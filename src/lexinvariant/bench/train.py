@@ -96,7 +96,7 @@ class TrainingStep:
 
 def relatives(config: TrainConfig) -> list[TrainConfig]:
     """The preset; without its deciphering head; with Gaussian rows for the symbols that occur; the standard LM; and
-    what the definition asks for if one does not think: a Gaussian row for every symbol and a softmax over all.
+    the definition taken at its word, a Gaussian row for every symbol and a softmax over all.
     """
     headless = config.changed({"model.decipher_head": False})
     gaussian = {"model.lexicon.kind": "gaussian", "model.lexicon.gaussian_share": 0.0}

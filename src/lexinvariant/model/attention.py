@@ -78,10 +78,8 @@ def bidirectional_attention(
     """Attention of every position over all positions of `read_BT`, a prefix, before it and after it."""
     if implementation == "cudnn":
         bias_1NTS = bias_NTS.astype(q_BTNK.dtype)[None]
-        n_read_B = jnp.sum(read_BT, axis=1, dtype=jnp.int32)
-        n_read_B = jnp.maximum(
-            n_read_B, 1
-        )  # attention over nothing would be NaN, and masks do not stop a NaN
+        # At least one, as attention over nothing would be NaN, and no mask stops the gradient of that.
+        n_read_B = jnp.maximum(jnp.sum(read_BT, axis=1, dtype=jnp.int32), 1)
         return jax.nn.dot_product_attention(
             q_BTNK,
             k_BTNK,
