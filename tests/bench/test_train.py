@@ -1,12 +1,24 @@
 """What the benchmark times is what it says it times."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import pytest
 
-from lexinvariant.bench.train import kernel_times, matmul_ceiling, seconds_per_call, training_step
+from lexinvariant.bench import train
+from lexinvariant.bench.train import (
+    TrainingStep,
+    describe,
+    kernel_times,
+    matmul_ceiling,
+    measure,
+    relatives,
+    seconds_per_call,
+)
+from lexinvariant.config import TrainConfig
 from lexinvariant.presets import preset
+from lexinvariant.training.setup import build
 
 TINY = preset("tiny")
 CONFIG = replace(
@@ -34,20 +46,108 @@ def test_ceiling_counts_the_flop_of_a_product(monkeypatch: pytest.MonkeyPatch) -
     assert matmul_ceiling(10) == 2 * 10**3 / 4.0
 
 
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        (
+            "paper-32k",
+            [
+                "lexinvariant (gaussian, readout full)",
+                "lexinvariant (gaussian, readout seen)",
+                "standard (learned, readout full)",
+            ],
+        ),
+        (
+            "tokens-small",
+            [
+                "lexinvariant (annealed, readout seen, deciphering head)",
+                "lexinvariant (annealed, readout seen)",
+                "lexinvariant (gaussian, readout seen)",
+                "standard (learned, readout full)",
+                "lexinvariant (gaussian, readout full)",
+            ],
+        ),
+    ],
+)
+def test_a_preset_is_measured_beside_its_relatives_and_none_twice(name: str, rows: list[str]) -> None:
+    config = preset(name)
+    all_of_them = relatives(config)
+    assert [describe(relative.model) for relative in all_of_them] == rows
+    assert all_of_them[0] == config
+    for relative in all_of_them:
+        assert (relative.model.vocab_size, relative.model.width) == (
+            config.model.vocab_size,
+            config.model.width,
+        )
+
+
+class FakeStep:
+    """Fits or does not."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.config = config
+
+    def run(self) -> None:
+        if self.config.model.lexicon.kind == "gaussian":
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+        if self.config.batch_size == 3:
+            raise jax.errors.JaxRuntimeError("INTERNAL: something else")
+
+    def wait(self) -> None:
+        pass
+
+    def peak_bytes(self) -> int:
+        return 10**9
+
+
+def measure_fakes(monkeypatch: pytest.MonkeyPatch, config: TrainConfig) -> dict[str, Any]:
+    monkeypatch.setattr(train, "TrainingStep", FakeStep)
+    monkeypatch.setattr(train, "matmul_ceiling", lambda size: 1e12)
+    return measure(config, with_torch=False, repeats=1, n_kernels=0, say=lambda what: None)
+
+
+def test_a_step_that_does_not_fit_says_so_and_the_others_are_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = {row["what"]: row for row in measure_fakes(monkeypatch, CONFIG)["rows"]}
+    naive = rows.pop("lexinvariant (gaussian, readout full)")
+    assert naive == rows.pop("lexinvariant (gaussian, readout seen)") | {"what": naive["what"]}
+    assert (naive["error"], naive["peak_bytes"]) == ("out of memory", 10**9)
+    assert "ms" not in naive
+    assert len(rows) == 2
+    assert all(row["tokens_per_second"] > 0 and row["times_standard"] > 0 for row in rows.values())
+
+
+def test_any_other_failure_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RuntimeError, match="something else"):
+        measure_fakes(monkeypatch, replace(CONFIG, batch_size=3))
+
+
 @pytest.mark.slow
 def test_a_timed_step_is_a_real_one() -> None:
-    step, wait = training_step(CONFIG)
-    state = next(
-        cell.cell_contents for cell in step.__closure__ or () if isinstance(cell.cell_contents, list)
-    )
-    before = jax.device_get(state[0].params.start_D), jax.device_get(state[0].params.layers.up_DF)
-    for _ in range(3):
-        step()
-    wait()
-    assert int(state[0].step) == 3
-    assert (before[1] != jax.device_get(state[0].params.layers.up_DF)).any()
-    assert kernel_times(step, wait, 1) == []  # there are no GPU kernels here
-    assert int(state[0].step) == 4
+    step = TrainingStep(CONFIG)
+    step.run()
+    before = jax.device_get(step.state.params.layers.up_DF)
+    for _ in range(2):
+        step.run()
+    step.wait()
+    assert int(step.state.step) == 3
+    assert (before != jax.device_get(step.state.params.layers.up_DF)).any()
+    assert kernel_times(step, 1) == []  # there are no GPU kernels here
+    assert int(step.state.step) == 4
+
+
+@pytest.mark.slow
+def test_memory_is_that_of_each_step_and_tells_the_naive_construction() -> None:
+    """At a large vocabulary the rows and the logits over all of it weigh more than everything else here."""
+    n, model = 3000, CONFIG.model
+    naive = relatives(CONFIG.changed({"model.vocab_size": n, "model.recall_width": 0}))[-1]
+    steps = {readout: TrainingStep(naive.changed({"model.readout": readout})) for readout in ("full", "seen")}
+    full, seen = (steps[readout].peak_bytes() for readout in ("full", "seen"))
+    rows_a_device = CONFIG.batch_size // jax.device_count()
+    assert full - seen > rows_a_device * n * (model.context + model.width) * 4
+    state = build(naive).abstract_state
+    assert seen > sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
 
 
 @pytest.mark.slow

@@ -5,28 +5,36 @@ from pathlib import Path
 
 import pytest
 
+from lexinvariant.bench import train
 from lexinvariant.cli.main import main
+from lexinvariant.presets import as_standard
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 @pytest.mark.slow
 def test_the_numbers_of_every_row_are_written_and_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(train, "relatives", lambda config: [config, as_standard(config)])  # two to compile
     out = tmp_path / "bench.json"
     command = ["bench", "train", "--preset", "tiny", "--repeats", "1", "--no-torch", "--out", str(out)]
     assert main([*command, "--batch-size", "8", "--n-layers", "1"]) == 0
     shown = capsys.readouterr().out
     result = json.loads(out.read_text())
-    assert [row["what"] for row in result["rows"]] == ["lexinvariant (permuted)", "the same, learned lexicon"]
+    assert [row["what"] for row in result["rows"]] == [
+        "lexinvariant (permuted, readout seen)",
+        "standard (learned, readout full)",
+    ]
     assert (result["preset"], result["batch_size"], result["context"]) == ("tiny", 8, 96)
     assert result["ceiling_tflops"] > 0
     for row in result["rows"]:
         assert row["ms_min"] <= row["ms"] <= row["ms_max"]
-        assert row["tflops"] == pytest.approx(result["flop_per_step"] / row["ms"] / 1e9)
+        assert row["tflops"] == pytest.approx(row["flop_per_step"] / row["ms"] / 1e9)
         assert row["tokens_per_second"] == pytest.approx(8 * 96 / row["ms"] * 1e3)
-        assert row["what"] in shown
+        assert row["times_standard"] == pytest.approx(row["ms"] / result["rows"][1]["ms"])
+        assert row["peak_bytes"] > 100_000
+        assert f"{row['ms']:.2f}" in shown
     assert f"Wrote {out}." in shown.replace("\n", "")
 
 

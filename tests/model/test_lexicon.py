@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lexinvariant.config import LEXICON_KINDS, LexiconConfig, ModelConfig, check_every_kind
 from lexinvariant.errors import UserError
 from lexinvariant.model import lexicon as lexica
+from lexinvariant.model import permutation
 from lexinvariant.model.params import EmbeddingParams
 
 V, D, B, T, P = 20, 8, 64, 20, 0.4
@@ -58,55 +59,6 @@ def test_first_occurrence_numbers_symbols_as_they_come(rows: list[list[int]]) ->
     np.testing.assert_array_equal(jax.jit(lexica.first_occurrence)(tok), expected)
     places = [[row.index(symbol) for symbol in row] for row in rows]
     np.testing.assert_array_equal(jax.jit(lexica.first_position)(tok), places)
-
-
-N_PERMUTED, N_DRAWS = 12, 2000
-
-
-@jax.jit
-def _partial_permutations(keys: jax.Array, share: jax.Array) -> jax.Array:
-    return jax.vmap(lambda key: lexica.partial_permutation(key, share, N_PERMUTED))(keys)
-
-
-@pytest.fixture(scope="module")
-def permutations_at() -> dict[float, np.ndarray]:
-    keys = jax.random.split(jax.random.key(0), N_DRAWS)
-    return {s: np.asarray(_partial_permutations(keys, np.float32(s))) for s in (0.0, 0.3, 1.0)}
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_a_partial_permutation_is_a_permutation(
-    permutations_at: dict[float, np.ndarray], share: float
-) -> None:
-    moved = permutations_at[share]
-    np.testing.assert_array_equal(np.sort(moved, axis=1), np.tile(np.arange(N_PERMUTED), (N_DRAWS, 1)))
-
-
-def test_share_zero_moves_nothing(permutations_at: dict[float, np.ndarray]) -> None:
-    np.testing.assert_array_equal(permutations_at[0.0], np.tile(np.arange(N_PERMUTED), (N_DRAWS, 1)))
-
-
-def counts_of_images(permutations: np.ndarray) -> np.ndarray:
-    n = permutations.shape[1]
-    return np.stack([np.bincount(permutations[:, symbol], minlength=n) for symbol in range(n)])
-
-
-def test_share_one_sends_every_symbol_everywhere_equally_often(
-    permutations_at: dict[float, np.ndarray],
-) -> None:
-    counts, expected = counts_of_images(permutations_at[1.0]), N_DRAWS / N_PERMUTED
-    freedom = (N_PERMUTED - 1) ** 2
-    assert np.sum((counts - expected) ** 2 / expected) < freedom + 5 * np.sqrt(2 * freedom)
-
-
-def test_a_share_of_the_symbols_moves_and_the_rest_stays(permutations_at: dict[float, np.ndarray]) -> None:
-    away = permutations_at[0.3] != np.arange(N_PERMUTED)
-    # A random permutation of the m chosen leaves one of them at home on average, if there are any.
-    expected = 0.3 * N_PERMUTED - (1 - 0.7**N_PERMUTED)
-    assert away.sum(axis=1).mean() == pytest.approx(expected, abs=0.2)
-    assert np.ptp(away.mean(axis=0)) < 0.08
-    elsewhere = counts_of_images(permutations_at[0.3])[~np.eye(N_PERMUTED, dtype=bool)]
-    assert elsewhere.min() > 0.4 * elsewhere.mean()
 
 
 def rows_of_each(lexicon: lexica.Lexicon) -> np.ndarray:
@@ -278,6 +230,37 @@ def test_only_symbols_that_can_occur_need_a_gaussian_row(
     kind: str, readout: str, length: int, rows: int
 ) -> None:
     assert LEXICON_KINDS[kind].n_rows(50, length, readout) == rows
+
+
+LARGE = 5000
+"""A vocabulary that is permuted without sorting all of it."""
+
+
+@pytest.mark.parametrize("kind", ["permuted", "annealed", "token-permuted"])
+def test_of_a_large_vocabulary_every_symbol_still_has_a_row_of_its_own(kind: str) -> None:
+    assert LARGE > permutation.LARGEST_SORTED
+    model = replace(MODEL, vocab_size=LARGE)
+    tok = np.random.default_rng(3).integers(LARGE - 30, LARGE, (B, T)).astype(np.int32)
+    config = LexiconConfig(kind=kind, p=1.0, unit="type")
+    draw = jax.jit(partial(lexica.draw_lexicon, config, model, EMBEDDING, dtype=jnp.dtype("float32")))
+    rows = np.asarray(draw(KEYS, tok).input_BT)
+    assert rows.min() >= 0 and rows.max() < LARGE
+    for sequence, row in zip(tok.tolist(), rows.tolist(), strict=True):
+        assert numbered_by_first_occurrence(row) == numbered_by_first_occurrence(sequence)
+    assert np.mean(rows) == pytest.approx(LARGE / 2, rel=0.05)
+    if kind == "permuted":
+        renamed = np.asarray(draw(KEYS, LARGE - 1 - tok).input_BT)
+        np.testing.assert_array_equal(renamed, rows)
+
+
+def test_annealing_a_large_vocabulary_moves_a_share_of_each_sequence() -> None:
+    tok = np.tile(np.arange(0, LARGE, 10, dtype=np.int32), (B, 1))
+    draw = partial(lexica.draw_lexicon, LexiconConfig(kind="annealed"), replace(MODEL, vocab_size=LARGE))
+    rows = jax.jit(partial(draw, EMBEDDING, dtype=jnp.dtype("float32"), anneal_hi=np.float32(0.8)))(KEYS, tok)
+    away = np.mean(np.asarray(rows.input_BT) != tok, axis=1)
+    assert away.min() < 0.1 and 0.7 < away.max() < 0.9
+    assert away.mean() == pytest.approx(0.4, abs=0.1)
+    assert all(len(set(row)) == len(row) for row in np.asarray(rows.input_BT).tolist())
 
 
 @pytest.mark.parametrize("kind", ["permuted", "annealed"])

@@ -11,7 +11,7 @@ import pytest
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.model import readout
 from lexinvariant.model.decipher_head import decipher_logits
-from lexinvariant.model.lexicon import Lexicon
+from lexinvariant.model.lexicon import Lexicon, draw_by_rank, first_occurrence
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from tests.tiny_models import random_params
@@ -79,6 +79,46 @@ def test_unseen_symbols_are_exactly_equally_probable(kind: str, kind_of_readout:
         unseen = np.setdiff1d(np.arange(V), TEXT[:t])
         assert len(set(logp_TV[t, unseen].tolist())) <= 1
     assert len(set(logp_TV[3, [3, 1]].tolist())) == 2
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "permuted"])
+def test_both_readouts_agree_in_expectation(kind: str) -> None:
+    """The full readout scores a new symbol by the next free row; the seen one shares the mass of all free rows. Over
+    draws of the lexicon that is the same probability, and would not be if it were shared among one more.
+    """
+    config, draws = replace(model(kind, "full"), vocab_size=6), 4000
+    params = random_params(config)
+    tok_1T = np.array([[2, 5, 2, 0]], np.int32)
+    is_new_T, n_seen_T = np.array([True, True, False, True]), np.array([0, 1, 2, 2])
+
+    @jax.jit
+    def probabilities(key_B: jax.Array) -> tuple[jax.Array, ...]:
+        tok_BT, n_seen_BT = (jnp.broadcast_to(x, (draws, 4)) for x in (tok_1T, n_seen_T))
+        h_BTD = forward(params, config, tok_BT, key_B).h_BTD
+        lexicon, row_BR = draw_by_rank(
+            config, params.embedding, key_B, first_occurrence(tok_BT), 6, jnp.dtype("float32")
+        )
+        logits_BTR = jnp.take_along_axis(
+            readout.logits(config, lexicon.table, readout.predictors(params, h_BTD)), row_BR[:, None], axis=2
+        )
+        is_free_BTR = jnp.arange(6) >= n_seen_BT[:, :, None]
+        free_BT = jax.nn.logsumexp(logits_BTR, axis=2, where=is_free_BTR)
+        shared = partial(
+            readout.combine_seen, logits_BTR, free_BT, first_occurrence(tok_BT), is_new_T, n_seen_BT
+        )
+        full_BT = readout.log_likelihood(params, config, lexicon, h_BTD)
+        return jnp.exp(full_BT), jnp.exp(shared(6)), jnp.exp(shared(7))
+
+    full_BT, shared_BT, wrong_BT = map(np.asarray, probabilities(jax.random.split(jax.random.key(5), draws)))
+    np.testing.assert_allclose(full_BT[:, ~is_new_T], shared_BT[:, ~is_new_T], rtol=1e-4)
+
+    def errors_away(other_BT: np.ndarray) -> np.ndarray:
+        """How far the means over draws are apart, in standard errors."""
+        difference_BT = (full_BT - other_BT)[:, is_new_T]
+        return np.abs(difference_BT.mean(axis=0)) / (difference_BT.std(axis=0) / np.sqrt(draws))
+
+    assert errors_away(shared_BT).max() < 4
+    assert errors_away(wrong_BT).min() > 6
 
 
 def test_rows_not_used_yet_differ_in_probability_under_the_full_readout_only() -> None:

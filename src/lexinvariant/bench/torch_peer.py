@@ -4,8 +4,6 @@ torch.compile, scaled-dot-product (flash) attention, fused AdamW, bfloat16 autoc
 has no position bias and no normalised queries and keys, which is in its favour.
 """
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -51,24 +49,28 @@ class Decoder(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
 
 
-def make_step(config: ModelConfig, batch_size: int) -> tuple[Callable[[], None], Callable[[], None]]:
-    """(run one training step, wait for the device)."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.manual_seed(0)
-    model = Decoder(config).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    tokens = torch.randint(config.vocab_size, (batch_size, config.context), device=device)
-    compiled = torch.compile(model)
+class PeerStep:
+    """One training step of it, to be timed."""
 
-    def step() -> None:
-        with torch.autocast(device, torch.bfloat16):
-            loss = compiled(tokens)
+    def __init__(self, config: ModelConfig, batch_size: int) -> None:
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        torch.manual_seed(0)
+        model = Decoder(config).to(self._device)
+        self._optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+        self._tokens = torch.randint(config.vocab_size, (batch_size, config.context), device=self._device)
+        self._model = torch.compile(model)
+
+    def run(self) -> None:
+        with torch.autocast(self._device, torch.bfloat16):
+            loss = self._model(self._tokens)
         loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
 
-    def wait() -> None:
-        if device == "cuda":
+    def wait(self) -> None:
+        if self._device == "cuda":
             torch.cuda.synchronize()
 
-    return step, wait
+    def peak_bytes(self) -> int | None:
+        """Of the steps so far, which are all that this process asks PyTorch for."""
+        return torch.cuda.max_memory_allocated() if self._device == "cuda" else None

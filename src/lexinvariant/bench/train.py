@@ -1,20 +1,22 @@
-"""Training speed, in one run on the machine at hand: ceiling, preset, the same with a fixed table, a peer."""
+"""Training speed and memory, in one run on the machine at hand: ceiling, preset and its relatives, a peer."""
 
 import collections
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lexinvariant.config import TrainConfig
+from lexinvariant.config import ModelConfig, TrainConfig
 from lexinvariant.presets import as_standard
 from lexinvariant.training.setup import build, device_batch
+from lexinvariant.training.step import TrainState
 
 
 def seconds_per_call(
@@ -52,29 +54,69 @@ def matmul_ceiling(size: int, repeats: int = 5) -> float:
     return 2 * size**3 / statistics.median(times)
 
 
-def training_step(config: TrainConfig) -> tuple[Callable[[], None], Callable[[], None]]:
-    """(run one real training step on random tokens, wait for the device)."""
-    setup = build(config)
-    shape = (config.batch_size, config.model.context)
-    tok_BT = np.random.default_rng(0).integers(config.model.vocab_size, size=shape, dtype=np.int32)
-    batch = device_batch(tok_BT, np.ones(shape, bool), config.batch_size, setup.mesh)
-    latest = [setup.fresh_state()]
+class Step(Protocol):
+    """Something to time."""
 
-    def step() -> None:
-        latest[0], _ = setup.train_step(latest[0], batch)
+    def run(self) -> None:
+        """Ask for one training step; it may still be under way afterwards."""
 
-    return step, lambda: jax.block_until_ready(latest[0])
+    def wait(self) -> None:
+        """Until all steps are done."""
+
+    def peak_bytes(self) -> int | None:
+        """The most device memory that a step holds, if that is known."""
 
 
-def kernel_times(
-    step: Callable[[], None], wait: Callable[[], None], steps: int
-) -> list[tuple[str, float, int]]:
+class TrainingStep:
+    """A real training step, of tokens drawn evenly from the vocabulary."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        setup = build(config)
+        shape = (config.batch_size, config.model.context)
+        tok_BT = np.random.default_rng(0).integers(config.model.vocab_size, size=shape, dtype=np.int32)
+        self._batch = device_batch(tok_BT, np.ones(shape, bool), config.batch_size, setup.mesh)
+        self._compiled = setup.train_step.lower(setup.abstract_state, self._batch).compile()
+        self._fresh_state = setup.fresh_state
+        self.state: TrainState | None = None
+
+    def run(self) -> None:
+        self.state, _ = self._compiled(self.state or self._fresh_state(), self._batch)
+
+    def wait(self) -> None:
+        jax.block_until_ready(self.state)
+
+    def peak_bytes(self) -> int | None:
+        """Of this step's program alone: the allocator's own peak would be that of the largest one so far."""
+        memory = self._compiled.memory_analysis()
+        if memory is None:
+            return None
+        inputs = memory.argument_size_in_bytes - memory.alias_size_in_bytes  # the state is written over
+        return inputs + memory.output_size_in_bytes + memory.temp_size_in_bytes
+
+
+def relatives(config: TrainConfig) -> list[TrainConfig]:
+    """The preset; without its deciphering head; with Gaussian rows for the symbols that occur; the standard LM; and
+    the definition taken at its word, a Gaussian row for every symbol and a softmax over all.
+    """
+    headless = config.changed({"model.decipher_head": False})
+    gaussian = {"model.lexicon.kind": "gaussian", "model.lexicon.gaussian_share": 0.0}
+    seen, naive = (headless.changed(gaussian | {"model.readout": readout}) for readout in ("seen", "full"))
+    return list(dict.fromkeys([config, headless, seen, as_standard(config), naive]))
+
+
+def describe(model: ModelConfig) -> str:
+    name = "lexinvariant" if model.lexicon.is_lexinvariant else "standard"
+    head = ", deciphering head" if model.decipher_head else ""
+    return f"{name} ({model.lexicon.kind}, readout {model.readout}{head})"
+
+
+def kernel_times(step: Step, steps: int) -> list[tuple[str, float, int]]:
     """(kernel, milliseconds a step, launches a step) on the accelerator, longest first."""
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
             for _ in range(steps):
-                step()
-            wait()
+                step.run()
+            step.wait()
         trace = next(Path(folder).rglob("*.xplane.pb"))
         data = jax.profiler.ProfileData.from_file(str(trace))
         total: collections.defaultdict[str, float] = collections.defaultdict(float)
@@ -91,47 +133,72 @@ def kernel_times(
     return [(name, ms, launches[name] // steps) for name, ms in sorted(total.items(), key=lambda kv: -kv[1])]
 
 
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """By jax (RESOURCE_EXHAUSTED: Out of memory ...) or by PyTorch (CUDA out of memory ...)."""
+    return "out of memory" in str(error).lower() or "RESOURCE_EXHAUSTED" in str(error)
+
+
 def measure(
     config: TrainConfig, with_torch: bool, repeats: int, n_kernels: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Ceiling, preset, learned twin and peer, one after the other."""
+    """Ceiling, preset, its relatives and peer, one after the other."""
     device = jax.devices()[0]
     on_gpu = device.platform == "gpu"
-    flop = config.model.flop_per_token(config.model.context) * config.tokens_per_step
+    standard = as_standard(config)
     rows: list[dict[str, Any]] = []
+    kernels: list[tuple[str, float, int]] = []
 
-    def add(what: str, step: Callable[[], None], wait: Callable[[], None]) -> None:
+    def add(what: str, model: ModelConfig, make: Callable[[], Step]) -> None:
+        """Time it. A step that does not fit has a row too, without times; what it needs may be known even so."""
+        nonlocal kernels
         say(what)
-        times = seconds_per_call(step, wait, calls=10 if on_gpu else 1, repeats=repeats)
+        row: dict[str, Any] = {"what": what}
+        rows.append(row)
+        try:
+            step = make()
+            row["peak_bytes"] = step.peak_bytes()
+            times = seconds_per_call(step.run, step.wait, calls=10 if on_gpu else 1, repeats=repeats)
+            row["peak_bytes"] = step.peak_bytes()
+            if n_kernels and len(rows) == 1:
+                kernels = kernel_times(step, 3)[:n_kernels]
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            row["error"] = "out of memory"
+            return
         seconds = statistics.median(times)
-        rows.append(
-            {
-                "what": what,
-                "ms": seconds * 1e3,
-                "ms_min": min(times) * 1e3,
-                "ms_max": max(times) * 1e3,
-                "tflops": flop / seconds / 1e12,
-                "tokens_per_second": config.tokens_per_step / seconds,
-            }
-        )
+        flop = model.flop_per_token(model.context) * config.tokens_per_step
+        row |= {
+            "ms": seconds * 1e3,
+            "ms_min": min(times) * 1e3,
+            "ms_max": max(times) * 1e3,
+            "flop_per_step": flop,
+            "tflops": flop / seconds / 1e12,
+            "tokens_per_second": config.tokens_per_step / seconds,
+        }
 
     say("bf16 matmul ceiling")
     ceiling = matmul_ceiling(8192 if on_gpu else 1024)
-    step, wait = training_step(config)
-    add(f"lexinvariant ({config.model.lexicon.kind})", step, wait)
-    kernels = kernel_times(step, wait, 3)[:n_kernels] if n_kernels else []
-    del step, wait  # its state leaves the device before the next one comes
-    add("the same, learned lexicon", *training_step(as_standard(config)))
+    for relative in relatives(config):
+        add(describe(relative.model), relative.model, partial(TrainingStep, relative))
     if with_torch:
-        from lexinvariant.bench import torch_peer
+        from lexinvariant.bench.torch_peer import PeerStep
 
-        add("PyTorch peer (torch.compile)", *torch_peer.make_step(config.model, config.batch_size))
+        add(
+            "PyTorch peer (torch.compile)",
+            standard.model,
+            lambda: PeerStep(standard.model, standard.batch_size),
+        )
+    standard_ms = next(row.get("ms") for row in rows if row["what"] == describe(standard.model))
+    for row in rows:
+        if standard_ms and "ms" in row:
+            row["times_standard"] = row["ms"] / standard_ms
     return {
         "device": device.device_kind,
         "jax": jax.__version__,
         "batch_size": config.batch_size,
         "context": config.model.context,
-        "flop_per_step": flop,
+        "vocab_size": config.model.vocab_size,
         "ceiling_tflops": ceiling / 1e12,
         "rows": rows,
         "kernels": [{"name": name, "ms": ms, "launches": launches} for name, ms, launches in kernels],

@@ -5,9 +5,10 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tyro
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -17,11 +18,16 @@ from lexinvariant.errors import UserError
 
 @dataclass(frozen=True)
 class Arguments:
-    """Measure training speed (solvers of ciphers: `lexinvariant experiment decipher`), in one run: the bf16 matmul
-    ceiling, a preset's training step, the same with a learned lexicon, and a PyTorch decoder of the same dimensions
-    where PyTorch is installed.
+    """Measure training speed and memory (solvers of ciphers: `lexinvariant experiment decipher`), in one run: the bf16
+    matmul ceiling; a preset's training step; the same without its deciphering head; the paper's Gaussian rows, for
+    the symbols that occur and the readout "seen"; the standard LM; the naive construction, a Gaussian row for every
+    symbol and the readout "full"; and a PyTorch decoder of the same dimensions where PyTorch is installed.
 
-    example: lexinvariant bench train --preset paper-char --out bench.json
+    Tokens are drawn evenly, so that at a large vocabulary nearly all of a sequence are distinct. Memory is what one
+    step's program holds on a device: state, batch and everything between. FLOP are those of the layers; the readout's
+    are not counted.
+
+    example: lexinvariant bench train --preset paper-32k --out bench.json
     """
 
     what: tyro.conf.Positional[Literal["train"]]
@@ -45,9 +51,10 @@ class Arguments:
 def main(argv: list[str]) -> int:
     if argv[:1] == ["decipher"]:
         raise UserError("`bench decipher` is an experiment now: run `lexinvariant experiment decipher`.")
-    # Half of the memory, so that the PyTorch peer has room in the same process.
-    os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.5")
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant bench")
+    has_torch = arguments.torch and importlib.util.find_spec("torch") is not None
+    if has_torch:  # half of the memory, so that it has room in the same process
+        os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.5")
     config = presets.preset(arguments.preset)
     if arguments.batch_size:
         config = config.changed({"batch_size": arguments.batch_size})
@@ -56,7 +63,6 @@ def main(argv: list[str]) -> int:
 
     from lexinvariant.bench.train import measure
 
-    has_torch = arguments.torch and importlib.util.find_spec("torch") is not None
     console = Console()
     with console.status("measuring ...") as status:
         result = measure(
@@ -67,6 +73,10 @@ def main(argv: list[str]) -> int:
             say=lambda what: status.update(f"{what} ..."),
         )
     console.print(_table(arguments.preset, result))
+    console.print(
+        "(gaussian, readout full) is the naive construction: in each sequence a Gaussian row for every symbol, and a "
+        "softmax over them all."
+    )
     for kernel in result["kernels"]:
         console.print(
             f"{kernel['ms']:9.3f} ms  {kernel['launches']:4d}x  {kernel['name'][:90]}", highlight=False
@@ -80,20 +90,26 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _table(preset: str, result: dict) -> Table:
-    shape = f"{result['batch_size']} x {result['context']}"
-    table = Table(title=f"{preset}, {shape} tokens a step, on {result['device']}")
-    for column in ("what", "ms a step", "TFLOP/s", "of ceiling", "speed"):
-        table.add_column(column, justify="left" if column == "what" else "right")
+def _table(preset: str, result: dict[str, Any]) -> Table:
+    shape = f"{result['batch_size']} x {result['context']} tokens of {result['vocab_size']:,}"
+    table = Table(title=f"{preset}, {shape} a step, on {result['device']}", box=box.SIMPLE_HEAD, padding=0)
+    table.add_column("a training step")
+    for column in ("ms", "of standard", "tokens/s", "TFLOP/s", "of ceiling", "GB"):
+        table.add_column(column, justify="right", no_wrap=True)
     ceiling = result["ceiling_tflops"]
-    table.add_row("bf16 matmul ceiling", "", f"{ceiling:.4g}", "100%", "")
-    reference = result["rows"][0]["ms"]
+    table.add_row("bf16 matmul ceiling", "", "", "", f"{ceiling:.3g}", "", "")
     for row in result["rows"]:
+        memory = f"{row['peak_bytes'] / 1e9:.3g}" if row.get("peak_bytes") else ""
+        if "error" in row:
+            table.add_row(f"{row['what']}: {row['error']}", "", "", "", "", "", memory)
+            continue
         table.add_row(
             row["what"],
             f"{row['ms']:.2f}",
-            f"{row['tflops']:.4g}",
+            f"{row['times_standard']:.3f}" if "times_standard" in row else "",
+            f"{row['tokens_per_second']:,.0f}",
+            f"{row['tflops']:.3g}",
             f"{row['tflops'] / ceiling:.1%}",
-            f"{reference / row['ms']:.3f}x",
+            memory,
         )
     return table

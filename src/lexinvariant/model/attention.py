@@ -68,9 +68,27 @@ def causal_attention(
 
 
 def bidirectional_attention(
-    q_BTNK: jax.Array, k_BTNK: jax.Array, v_BTNK: jax.Array, bias_NTS: jax.Array, read_BT: jax.Array
+    q_BTNK: jax.Array,
+    k_BTNK: jax.Array,
+    v_BTNK: jax.Array,
+    bias_NTS: jax.Array,
+    read_BT: jax.Array,
+    implementation: Literal["xla", "cudnn"] = "xla",
 ) -> jax.Array:
-    """Attention of every position over all positions of `read_BT`, before it and after it."""
+    """Attention of every position over all positions of `read_BT`, a prefix, before it and after it."""
+    if implementation == "cudnn":
+        bias_1NTS = bias_NTS.astype(q_BTNK.dtype)[None]
+        # At least one, as attention over nothing would be NaN, and no mask stops the gradient of that.
+        n_read_B = jnp.maximum(jnp.sum(read_BT, axis=1, dtype=jnp.int32), 1)
+        return jax.nn.dot_product_attention(
+            q_BTNK,
+            k_BTNK,
+            v_BTNK,
+            bias=bias_1NTS,
+            key_value_seq_lengths=n_read_B,
+            scale=1.0,
+            implementation="cudnn",
+        )
     return _masked_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT[:, None, None, :])
 
 

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from lexinvariant.config import LEXICON_KINDS, LexiconConfig, LexiconKind, ModelConfig, check_every_kind
+from lexinvariant.model import permutation
 from lexinvariant.model.params import EmbeddingParams
 from lexinvariant.rng import fold_in_rows
 
@@ -55,18 +56,6 @@ def distinct(tok_BT: jax.Array, n: int) -> jax.Array:
     return jnp.take_along_axis(tok_BT, place_BT[:, :n], axis=1)
 
 
-def partial_permutation(key: jax.Array, share: jax.Array | float, n: int) -> jax.Array:
-    """A permutation of range(n) that moves a random `share` of the symbols among themselves."""
-    key_which, key_order = jax.random.split(key)
-    moved_V = jax.random.uniform(key_which, (n,)) < share
-    order_V = jax.random.uniform(key_order, (n,))
-    home_V = jnp.arange(n) / n
-    # Both orders list the moved symbols first; the unmoved follow in the same order in both, and stay at home.
-    from_V = jnp.argsort(jnp.where(moved_V, home_V, 2 + home_V))
-    to_V = jnp.argsort(jnp.where(moved_V, order_V, 2 + home_V))
-    return jnp.zeros(n, jnp.int32).at[from_V].set(to_V.astype(jnp.int32))
-
-
 class DrawInputs(NamedTuple):
     """What a kind of lexicon may draw from."""
 
@@ -77,6 +66,11 @@ class DrawInputs(NamedTuple):
     tok_BT: jax.Array
     dtype: jnp.dtype
     anneal_hi: jax.Array | float
+    tokens_are_ranks: bool
+
+    def rank_BT(self) -> jax.Array:
+        """The symbols, numbered by first occurrence: all that a lexinvariant kind may look at."""
+        return self.tok_BT if self.tokens_are_ranks else first_occurrence(self.tok_BT)
 
     def n_rows(self, kind: LexiconKind | None = None) -> int:
         """Rows of a sequence's table, of this kind of lexicon or of another."""
@@ -107,13 +101,15 @@ def draw_lexicon(
     *,
     dtype: jnp.dtype,
     anneal_hi: jax.Array | float = jnp.inf,
+    tokens_are_ranks: bool = False,
 ) -> Lexicon:
     """Draw each sequence's lexicon from its key.
 
     `anneal_hi` is the curriculum's upper end of the share of permuted symbols; infinity permutes them all.
+    `tokens_are_ranks` says that symbols are numbered by first occurrence already.
     """
     return _DRAW[lexicon.kind](
-        DrawInputs(lexicon, model, embedding.table_VD, key_B, tok_BT, dtype, anneal_hi)
+        DrawInputs(lexicon, model, embedding.table_VD, key_B, tok_BT, dtype, anneal_hi, tokens_are_ranks)
     )
 
 
@@ -124,27 +120,29 @@ def _draw_learned(inputs: DrawInputs) -> Lexicon:
 
 @_draws("gaussian")
 def _draw_gaussian(inputs: DrawInputs) -> Lexicon:
-    rank_BT, shape = first_occurrence(inputs.tok_BT), (inputs.n_rows(), inputs.model.width)
+    rank_BT, shape = inputs.rank_BT(), (inputs.n_rows(), inputs.model.width)
     table_BRD = jax.vmap(lambda key: jax.random.normal(key, shape, inputs.dtype))(inputs.key_B)
     return Lexicon(rank_BT, rank_BT, table_BRD)
 
 
 @_draws("permuted")
 def _draw_permuted(inputs: DrawInputs) -> Lexicon:
-    permutation_BV = jax.vmap(lambda key: jax.random.permutation(key, inputs.n_rows()))(inputs.key_B)
-    row_BT = jnp.take_along_axis(permutation_BV, first_occurrence(inputs.tok_BT), axis=1)
+    def permute(key: jax.Array, rank_T: jax.Array) -> jax.Array:
+        return permutation.permute(key, inputs.n_rows(), rank_T)
+
+    row_BT = jax.vmap(permute)(inputs.key_B, inputs.rank_BT())
     return _with_gaussian_share(inputs, row_BT)
 
 
 @_draws("annealed")
 def _draw_annealed(inputs: DrawInputs) -> Lexicon:
-    def permute(key: jax.Array) -> jax.Array:
+    def permute(key: jax.Array, tok_T: jax.Array) -> jax.Array:
         key_share, key_permutation = jax.random.split(key)
         hi = inputs.anneal_hi
         share = jnp.where(jnp.isinf(hi), 1.0, hi * jax.random.uniform(key_share))
-        return partial_permutation(key_permutation, share, inputs.n_rows())
+        return permutation.permute_share(key_permutation, share, inputs.n_rows(), tok_T)
 
-    row_BT = jnp.take_along_axis(jax.vmap(permute)(inputs.key_B), inputs.tok_BT, axis=1)
+    row_BT = jax.vmap(permute)(inputs.key_B, inputs.tok_BT)
     return _with_gaussian_share(inputs, row_BT)
 
 
@@ -170,7 +168,7 @@ def _draw_token_permuted(inputs: DrawInputs) -> Lexicon:
 
     def permute(key: jax.Array, tok_T: jax.Array) -> jax.Array:
         key_which, key_permutation = jax.random.split(key)
-        permuted_T = jax.random.permutation(key_permutation, rows)[tok_T]
+        permuted_T = permutation.permute(key_permutation, rows, tok_T)
         if config.unit == "type":
             chosen_T = jax.random.bernoulli(key_which, config.p, (rows,))[tok_T]
         else:
@@ -222,8 +220,8 @@ def draw_by_rank(
 
     Rank k is the k-th distinct symbol of a sequence (of a standard LM, the symbol itself).
     """
-    rank_1R = jnp.arange(n_ranks)[None]
-    drawn = draw_lexicon(config.lexicon.at_evaluation, config, embedding, key_B, rank_1R, dtype=dtype)
-    row_BR = jnp.broadcast_to(drawn.target_BT, (len(rank_BT), n_ranks))
-    row_BT = jnp.take_along_axis(row_BR, rank_BT, axis=1)
-    return Lexicon(row_BT, row_BT, drawn.table), row_BR
+    rank_BR = jnp.broadcast_to(jnp.arange(n_ranks), (len(rank_BT), n_ranks))
+    used = config.lexicon.at_evaluation
+    drawn = draw_lexicon(used, config, embedding, key_B, rank_BR, dtype=dtype, tokens_are_ranks=True)
+    row_BT = jnp.take_along_axis(drawn.target_BT, rank_BT, axis=1)
+    return Lexicon(row_BT, row_BT, drawn.table), drawn.target_BT

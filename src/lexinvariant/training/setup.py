@@ -29,7 +29,7 @@ class TrainSetup(NamedTuple):
     mesh: Mesh
     abstract_state: TrainState  # shapes, types and shardings: what a checkpoint is restored into
     fresh_state: Callable[[], TrainState]
-    train_step: Callable[[TrainState, DeviceBatch], tuple[TrainState, dict[str, jax.Array]]]
+    train_step: jax.stages.Wrapped  # (state, batch) -> (state, metrics)
 
 
 def compiler_options() -> dict[str, bool] | None:
