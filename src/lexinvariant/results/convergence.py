@@ -12,7 +12,7 @@ import numpy as np
 from lexinvariant.results import paper
 from lexinvariant.results.figure import Axis, Figure, Line, Mark, Panel, Reference
 from lexinvariant.results.measured_model import ROLES, MeasuredModel
-from lexinvariant.results.perplexity import AVERAGINGS, Averaging, Band, PartBand
+from lexinvariant.results.perplexity import AVERAGINGS, NEW_MATTERS, Averaging, Band, PartBand
 from lexinvariant.results.prose import Prose, listed
 from lexinvariant.results.rows import Row, Rows, beside, group_by
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present
@@ -22,8 +22,6 @@ PANELS_IN_A_ROW = 3
 PAPER_END = {"lexinvariant": paper.PERPLEXITY, "standard": paper.STANDARD_PERPLEXITY}
 PAPER_GAP_START, PAPER_GAP_END = f"{paper.GAP_START:.0f}", f"under {paper.GAP_END:.0f}"
 PAPER_RATIO = paper.PERPLEXITY / paper.STANDARD_PERPLEXITY
-NEW_MATTERS = 0.02
-"""Where this share of the tokens at the end of the context is new, losses on new and seen tokens are shown apart."""
 FLOOR = "floor of lexinvariant models"
 words = Prose("convergence")
 

@@ -17,6 +17,8 @@ sequences can dominate."""
 AVERAGINGS: tuple[Averaging, ...] = get_args(Averaging)
 
 RESAMPLES = 1000
+NEW_MATTERS = 0.02
+"""Where this share of the tokens at the end of the context is new, losses on new and seen tokens are shown apart."""
 
 
 @dataclass(frozen=True)
