@@ -34,7 +34,7 @@ def test_every_number_falls_into_the_bin_that_names_it() -> None:
     assert [OCCURRENCES.names[i] for i in found] == list(numbers.values())
     assert RANKS.names[RANKS.index(np.array([1000]))[0]] == "301-1,000"
     assert RANKS.names[RANKS.index(np.array([10_001]))[0]] == "10,001+"
-    assert (RANKS.ticks[0], RANKS.ticks[4], RANKS.ticks[-1]) == ("≤10", "≤1k", ">10k")
+    assert (RANKS.short_names[0], RANKS.short_names[4], RANKS.short_names[-1]) == ("≤10", "≤1k", ">10k")
 
 
 def test_bits_of_key_and_text_are_counted_as_shannon_does() -> None:

@@ -300,6 +300,8 @@ def _tokens_to_follow(options: Options, vocab: Vocab, tok_T: np.ndarray, rank_V:
                 )
         return [by_word[word.strip()] for word in options.words]
     often = [token for token, _ in counts.most_common() if vocab.decode([token]).strip()]
+    if not often:
+        raise UserError("The text has nothing but blanks: give one with words.")
     common = [token for token in often if rank_V[token] <= COMMON]
     others = [token for token in often if rank_V[token] > COMMON]
     room = FOLLOWED_COMMON + max(0, FOLLOWED_OTHERS - len(others))

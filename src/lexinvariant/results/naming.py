@@ -56,7 +56,7 @@ class Bins:
         return [*inside, f"{starts[-1]:,}+"]
 
     @property
-    def ticks(self) -> list[str]:
+    def short_names(self) -> list[str]:
         """Short names, for an axis."""
         upto = [f"{edge}" if edge < 1000 else f"{edge // 1000}k" for edge in self.edges]
         return [*(f"≤{edge}" for edge in upto), f">{upto[-1]}"]
@@ -246,13 +246,13 @@ def _curves(label: str, members: list[Named]) -> Figure:
             Axis("share named rightly", limits=(0.0, 1.03)),
         )
     ]
-    for title, name, bins in (
-        ("by occurrences so far", "by_occurrence", OCCURRENCES),
-        ("by rank in the training text", "by_rank", RANKS),
+    for title, name, bins, ticks in (
+        ("by occurrences so far", "by_occurrence", OCCURRENCES, OCCURRENCES.names),
+        ("by rank in the training text", "by_rank", RANKS, RANKS.short_names),
     ):
         found_bins = {
             one: tick
-            for one, tick in zip(bins.names, bins.ticks, strict=True)
+            for one, tick in zip(bins.names, ticks, strict=True)
             if any(one in getattr(row, name) for row in members)
         }
         marks: list[Mark] = []
