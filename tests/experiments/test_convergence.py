@@ -11,13 +11,13 @@ from lexinvariant.cli import experiment
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.convergence import Options, losses
-from lexinvariant.experiments.evaluated_model import held_out, open_model
+from lexinvariant.experiments.evaluated_model import held_out, occurrences, open_model
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.weights import save_model
 from lexinvariant.report.draw import draw
-from lexinvariant.results.convergence import Curve, Gap
+from lexinvariant.results.convergence import Curve, Gap, SeenAndNew
 from lexinvariant.results.perplexity import AVERAGINGS, smoothed_perplexity
 from lexinvariant.results.rows import Provenance, Row, Rows
 from lexinvariant.text import LetterVocab, open_data
@@ -107,6 +107,8 @@ def test_nothing_depends_on_the_batch_size(models: dict[str, str], tmp_path: Pat
         for size in (4, 6)
     ]
     for one, other in zip(*both, strict=True):
+        if isinstance(one, SeenAndNew) or isinstance(other, SeenAndNew):
+            continue
         assert isinstance(one, Curve | Gap) and isinstance(other, Curve | Gap)
         for averaging in AVERAGINGS:
             mine, theirs = one.curves[averaging], other.curves[averaging]
@@ -150,9 +152,43 @@ def test_draws_average_probabilities(models: dict[str, str], tmp_path: Path) -> 
 
 
 def test_without_a_baseline_there_is_one_curve(models: dict[str, str], tmp_path: Path) -> None:
-    [row] = run(small(tmp_path, models["uniform"], label="toy", split="valid"))
-    assert isinstance(row, Curve)
+    rows = Rows(run(small(tmp_path, models["uniform"], label="toy", split="valid")))
+    [row], [parts] = rows.of(Curve), rows.of(SeenAndNew)
     assert (row.label, row.split, row.model.name) == ("toy", "valid", "uniform")
+    assert len(rows) == 2 and parts.seen_difference is None
+
+
+def test_losses_on_seen_and_new_tokens_add_up(models: dict[str, str], tmp_path: Path) -> None:
+    rows = Rows(run(small(tmp_path, models["random"], models["standard"])))
+    [row] = rows.of(SeenAndNew)
+    tok_ST = held_out(open_model(models["random"]), "markov12", "test", 6).tok_ST
+    is_new_ST = np.array([[t not in tok_T[:i] for i, t in enumerate(tok_T)] for tok_T in tok_ST])
+    assert row.new_share[0] == pytest.approx(is_new_ST[:, :5].mean())
+    assert row.new_share[-1] == pytest.approx(is_new_ST[:, -5:].mean())
+    for curve, apart in zip(rows.of(Curve), row.losses, strict=True):
+        for i in (0, len(row.new_share) - 1):
+            seen, new = apart.seen.mean[i] or 0.0, apart.new.mean[i] or 0.0
+            together = (1 - row.new_share[i]) * seen + row.new_share[i] * new
+            assert np.exp(together) == pytest.approx(curve.geometric.mean[i], rel=1e-4)
+    ours, theirs = (apart.seen.mean[-1] or 0.0 for apart in row.losses)
+    assert row.seen_ratio == pytest.approx(np.exp(ours - theirs))
+    assert 1 <= row.floor[-1] < row.floor[0] < V
+
+
+def test_occurrences_are_counted_within_a_sequence() -> None:
+    tok_ST = np.array([[7, 0, 7, 7, 0], [0, 7, 3, 2, 1]])
+    np.testing.assert_array_equal(occurrences(tok_ST), [[1, 1, 2, 3, 2], [1, 1, 1, 1, 1]])
+
+
+def test_a_context_of_2048_stands_beside_a_shorter_one(models: dict[str, str], tmp_path: Path) -> None:
+    long = save(tmp_path / "long", replace(OURS, context=2048, readout="seen"), RANDOM)
+    for model, window in ((models["random"], 5), (long, None)):
+        run(small(tmp_path / "out", model, sequences=2, window=window))
+    part = find_experiment("convergence").section(read_all_rows(tmp_path / "out"))
+    assert part is not None
+    names = ["markov12, context 20", "markov12, context 2,048"]
+    assert [panel.title for panel in part.figures[0].panels] == names
+    assert [row[0] for row in part.tables[0].rows] == names
 
 
 def test_the_section_is_drawn_from_what_was_written(models: dict[str, str], tmp_path: Path) -> None:
@@ -166,14 +202,14 @@ def test_the_section_is_drawn_from_what_was_written(models: dict[str, str], tmp_
         "convergence",
         "convergence-corpora",
         "convergence-gap",
+        "convergence-seen",  # of twenty symbols some are still new
     ]
     assert [row[0] for row in part.tables[0].rows] == ["markov12", "markov12", "another"]
-    assert len(part.findings) == 3
+    assert len(part.findings) == 4
 
 
 def test_the_window_of_a_short_context_is_a_quarter_of_it(models: dict[str, str], tmp_path: Path) -> None:
-    [row] = run(small(tmp_path, models["uniform"], window=None))
-    assert isinstance(row, Curve)
+    [row] = Rows(run(small(tmp_path, models["uniform"], window=None))).of(Curve)
     assert row.window == T // 4
 
 
@@ -209,5 +245,5 @@ def test_the_command_line_explains_and_runs_it(
     assert "tighter confidence band" in printed
     arguments = ["--model", models["uniform"], "--data", "markov12", "--window", "5", "--sequences", "4"]
     assert experiment.main(["convergence", *arguments, "--batch-size", "4", "--out", str(tmp_path)]) == 0
-    [row] = read_all_rows(tmp_path)
+    row, *_ = read_all_rows(tmp_path)
     assert row.origin.command.endswith(f"--batch-size 4 --out {tmp_path}")

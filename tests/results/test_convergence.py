@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from lexinvariant.report.draw import draw, save
-from lexinvariant.results.convergence import ROWS, Curve, Gap, section
+from lexinvariant.results.convergence import ROWS, Curve, Gap, PartLosses, SeenAndNew, section
 from lexinvariant.results.measured_model import MeasuredModel
-from lexinvariant.results.perplexity import Averaging, Band
+from lexinvariant.results.perplexity import Averaging, Band, PartBand
 from lexinvariant.results.rows import Provenance, Rows, RowWriter, read_rows
 from lexinvariant.results.section import Section
 
@@ -23,10 +23,23 @@ def averages(values: np.ndarray) -> dict[Averaging, Band]:
     return {"geometric": band(1), "arithmetic": band(2)}
 
 
-def write(path: Path, label: str, end: float, *, baseline: bool = True, vocab_size: int = 128) -> Rows:
+def part(nats: float) -> PartBand:
+    return PartBand([None] * 9 + [nats] * (N - 9), [None] * 9 + [nats - 0.1] * (N - 9), [nats + 0.1] * N)
+
+
+def write(
+    path: Path,
+    label: str,
+    end: float,
+    *,
+    baseline: bool = True,
+    vocab_size: int = 128,
+    context: int = 79,
+    new_share: float = 0.001,
+) -> Rows:
     """One run of the experiment, whose lexinvariant curve ends at `end` and whose standard one at half of it."""
     setting: dict[str, Any] = {
-        "label": label, "split": "test", "sequences": 7, "window": 30, "context": 79,
+        "label": label, "split": "test", "sequences": 7, "window": 30, "context": context,
     }  # fmt: skip
     ours = np.geomspace(10 * end, end, N)
     with RowWriter(path / "convergence.jsonl", WHERE) as writer:
@@ -40,6 +53,20 @@ def write(path: Path, label: str, end: float, *, baseline: bool = True, vocab_si
             )  # fmt: skip
         if baseline:
             writer.write(Gap(**setting, curves=averages(ours / (end / 2) - 1), names=["ours", "theirs"]))
+        losses = [
+            PartLosses(MeasuredModel("m", "", role, "v", vocab_size, True), part(seen), part(new))
+            for role, seen, new in (("lexinvariant", 2.0, 11.0), ("standard", 1.5, 6.0))[: 1 + baseline]
+        ]
+        writer.write(
+            SeenAndNew(
+                **setting,
+                new_share=[new_share] * N,
+                floor=[end / 10] * N,
+                unseen_nats=[10.3] * N,
+                losses=losses,
+                seen_difference=part(0.5) if baseline else None,
+            )
+        )
     return read_rows(path, ROWS)
 
 
@@ -124,3 +151,35 @@ def test_the_first_screen_compares_with_the_paper(tmp_path: Path) -> None:
     assert (ratio.ours, ratio.verdict) == (2.0, "not reached")
     assert made(write(tmp_path, "stdlib", 3.3)).findings[0].verdict == "reached"
     assert len(at_end.curve) == N
+
+
+def test_seen_and_new_tokens_are_shown_apart_where_many_are_new(tmp_path: Path) -> None:
+    rows = write(tmp_path, "characters", 3.0)
+    assert "convergence-seen" not in names(rows)
+    assert not any("floor" in paragraph for paragraph in made(rows).paragraphs)
+    rows = write(tmp_path, "tokens", 300.0, vocab_size=32_000, new_share=0.3)
+    assert names(rows)[-1] == "convergence-seen"
+    made_part = made(rows)
+    assert any("floor" in paragraph for paragraph in made_part.paragraphs)
+    panels = made_part.figures[0].panels
+    assert [any("floor" in mark.name for mark in panel.marks) for panel in panels] == [False, True]  # type: ignore[union-attr]
+    losses, shares = made_part.figures[-1].panels
+    assert (losses.title, shares.title) == ("tokens", "New tokens")
+    assert draw(made_part.figures[-1], "light").axes
+    [cells] = made_part.tables[-1].rows
+    assert cells[2:] == ("30.0%", "30.00", "2.000", "1.500", "1.65", "11.000", "6.000", "10.300")
+    assert [finding.measure for finding in made_part.findings if "seen before" in finding.measure] == [
+        "Times the standard model's, on tokens seen before (tokens)"
+    ]
+
+
+def test_a_corpus_in_several_contexts_has_a_panel_each(tmp_path: Path) -> None:
+    write(tmp_path, "broad", 300.0, vocab_size=32_000, new_share=0.3)
+    write(tmp_path, "broad", 200.0, vocab_size=32_000, new_share=0.2, context=2048)
+    rows = write(tmp_path, "wiki", 250.0, vocab_size=32_000, new_share=0.2, baseline=False)
+    titles = ["broad, context 79", "broad, context 2,048", "wiki"]
+    first, *_, apart = made(rows).figures
+    assert [panel.title for panel in first.panels] == titles
+    assert [panel.title for panel in apart.panels] == [*titles, "New tokens"]
+    assert made(rows).tables[-1].rows[2][6] == "no standard model"
+    assert len(draw(apart, "light").axes) == 4

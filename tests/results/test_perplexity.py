@@ -5,6 +5,8 @@ import pytest
 
 from lexinvariant.results.perplexity import (
     gap_curve,
+    lexinvariant_floor,
+    part_curve,
     perplexity_curve,
     resampled,
     smoothed_nats,
@@ -80,3 +82,19 @@ def test_a_window_longer_than_the_text_is_the_whole_text() -> None:
     nats = np.array([[1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0]])
     np.testing.assert_allclose(smoothed_perplexity(nats, 2), np.exp([2.0, 3.0, 4.0]))
     np.testing.assert_allclose(smoothed_perplexity(nats, 100), np.exp([3.0]))
+
+
+def test_some_tokens_alone_weigh_the_same_in_whichever_sequence_they_stand() -> None:
+    part_ST = np.array([[False, True, True, True], [False, False, False, True]])
+    curve = part_curve(NATS_ST, part_ST, 2, resampled(2, seed=0))
+    np.testing.assert_allclose(curve.mean, LN2 * np.array([2.0, (2 + 0) / 2, (0 + 0 + 4) / 3]))
+    # The second sequence alone has no such token in the first two windows: there is no band to give.
+    assert curve.low[:2] == curve.high[:2] == [None, None]
+    np.testing.assert_allclose([curve.low[2], curve.high[2]], [0.0, 4 * LN2])
+    assert part_curve(NATS_ST, np.zeros((2, 4), bool), 4, resampled(2, seed=0)).mean == [None]
+
+
+def test_a_new_token_costs_the_log_of_those_left() -> None:
+    nats_ST, unseen_ST = lexinvariant_floor(np.array([[1, 1, 2, 1, 3]]), vocab_size=10)
+    np.testing.assert_allclose(np.exp(unseen_ST), [[10, 9, 8, 8, 7]])
+    np.testing.assert_allclose(np.exp(nats_ST), [[10, 9, 1, 8, 1]])

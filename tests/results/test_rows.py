@@ -1,6 +1,8 @@
 """Rows survive interruption and say where they come from."""
 
 import multiprocessing
+import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,3 +165,21 @@ def test_hashes_follow_contents(tmp_path: Path) -> None:
     (tmp_path / "model" / "weights").write_bytes(b"2")
     assert hash_files([tmp_path / "model"]) != before
     assert hash_bytes(b"a") != hash_bytes(b"b")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such locks there")
+def test_a_line_that_another_is_still_writing_is_not_cut_off(tmp_path: Path) -> None:
+    import fcntl
+
+    path = tmp_path / "rows.jsonl"
+    with path.open("ab", buffering=0) as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write(b'{"half": ')
+        opening = threading.Thread(target=lambda: RowWriter(path, WHERE).close())
+        opening.start()
+        opening.join(timeout=0.2)
+        assert opening.is_alive(), "it waits"
+        other.write(b"1}\n")
+        fcntl.flock(other, fcntl.LOCK_UN)
+        opening.join(timeout=10)
+    assert path.read_bytes() == b'{"half": 1}\n'

@@ -6,7 +6,6 @@ beside the rows, and the same command goes on where it was stopped.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from lexinvariant.experiments.training import curve_of
 from lexinvariant.presets import preset
 from lexinvariant.results.ablation import HeldOutMetrics, TrainedVariant
 from lexinvariant.results.synthetic import TaskResult
-from lexinvariant.text import open_data
+from lexinvariant.text import CharVocab, HuggingFaceVocab, open_data
 from lexinvariant.training.evaluate import evaluate
 from lexinvariant.training.loop import train
 
@@ -60,6 +59,21 @@ def _paper(config: TrainConfig) -> Settings:
     }
 
 
+def _annealing(config: TrainConfig, factor: float) -> Settings:
+    """Over another share of the steps, at most all; nothing where nothing is annealed."""
+    lexicon = config.model.lexicon
+    return (
+        {"model.lexicon.anneal_share": min(1.0, factor * lexicon.anneal_share)}
+        if lexicon.kind == "annealed"
+        else {}
+    )
+
+
+def _with_head(settings: Settings) -> Callable[[TrainConfig], Settings]:
+    """What concerns the deciphering head, in recipes that have one."""
+    return lambda config: settings if config.model.decipher_head else {}
+
+
 def _reshaped(config: TrainConfig, width_share: float) -> Settings:
     """Another width at about the same number of parameters, which go with depth times width squared."""
     heads = max(2, 2 * round(config.model.n_heads * width_share / 2))
@@ -75,9 +89,8 @@ def _reshaped(config: TrainConfig, width_share: float) -> Settings:
 VARIANTS = {
     RECIPE: Variant("nothing changed", {}),
     "no annealing": Variant("every symbol permuted from the first step", {"model.lexicon.kind": "permuted"}),
-    "longer annealing": Variant(
-        "over 35% of the steps, as in the first recipe", {"model.lexicon.anneal_share": 0.35}
-    ),
+    "longer annealing": Variant("over twice as many steps", lambda c: _annealing(c, 2.0)),
+    "shorter annealing": Variant("over half as many steps", lambda c: _annealing(c, 0.5)),
     "fresh Gaussians": Variant(
         "the paper's lexicon in place of a permuted table", {"model.lexicon.kind": "gaussian"}
     ),
@@ -86,6 +99,14 @@ VARIANTS = {
     "no hindsight": Variant(
         "a layer less: the head knows only what came before", {"model.hindsight_layers": 0}
     ),
+    "hindsight": Variant(
+        "a layer more, by which the head knows what comes after", _with_head({"model.hindsight_layers": 1})
+    ),
+    "next symbol named": Variant(
+        "the head also names the symbol to come", _with_head({"model.decipher_next": True})
+    ),
+    "next symbol not named": Variant("the head names what was read alone", {"model.decipher_next": False}),
+    "every symbol named": Variant("the head learns from every position", {"decipher_every": 1}),
     "one lexicon": Variant(
         "permuted tables alone, never fresh Gaussians", {"model.lexicon.gaussian_share": 0.0}
     ),
@@ -122,6 +143,9 @@ VARIANTS = {
 class Options:
     """Train short variants of a preset, each with one thing changed, and compare them on held-out text.
 
+    Several commands may run at once into the same --out, each with --variants of its own: rows are appended whole. On
+    one GPU each needs its share of the memory: XLA_PYTHON_CLIENT_MEM_FRACTION=0.4 for two.
+
     example: lexinvariant experiment ablation --preset char-tiny --data data/stdlib --steps 200 --variants "the recipe"
     "no smeared keys"
     """
@@ -133,9 +157,10 @@ class Options:
     steps: Annotated[int, AtLeast(2)] = 2000
     """Steps of every run; the schedules shrink with them."""
     variants: tuple[str, ...] = ()
-    """Names of those to run. Default: all."""
+    """Names of those to run. Default: all that change something of the preset."""
     out: Path = Path("runs/report")
-    """Folder for the rows (ablation.jsonl) and the runs (ablation/PRESET-STEPS/NAME)."""
+    """Folder for the rows (ablation.jsonl) and the runs (ablation/PRESET-STEPS/NAME, or PRESET-STEPS-seed-N for another
+    seed than 0)."""
     sequences: Count = 1000
     """Held-out contexts that the trained models are compared on."""
     examples: CountOrZero = 500
@@ -143,25 +168,36 @@ class Options:
     batch_size: Count = 64
     """Sequences at a time in comparing. Results do not depend on it."""
     seed: int = 0
+    """Of training and of comparing; runs of several seeds stand side by side."""
     draws: ClassVar[int] = 1
     """Lexicons that a sequence is scored under."""
 
 
 def run(options: Options, recorder: Recorder) -> None:
     """Train what is not trained yet; a row a variant."""
-    names = options.variants or tuple(VARIANTS)
-    for name in names:
+    for name in options.variants:
         if name not in VARIANTS:
             raise UserError(f"There is no variant {name!r}: did you mean {nearest(name, VARIANTS)!r}?")
     recipe = _recipe(options)
+    fitting = variants_of(recipe)
+    for name in options.variants:
+        if name not in fitting:
+            raise UserError(f"{name!r} changes nothing of {options.preset}: leave it out.")
+    names = options.variants or fitting
     recorder.measured_on(data_hash=open_data(recipe.data.path).fingerprint)
     for number, name in enumerate(names, start=1):
         recorder.log(f"[{number}/{len(names)}] {name}: {VARIANTS[name].question}")
         row = recorder.write(_measure(options, recipe, name, recorder))
-        recorder.log(
-            f"    {row.held_out.tail_loss:.3f} nats at the end of the context (perplexity "
-            f"{math.exp(row.held_out.tail_loss):.2f})"
-        )
+        recorder.log(f"    {row.summary}")
+
+
+def variants_of(recipe: TrainConfig) -> tuple[str, ...]:
+    """Those that change something of it, and the recipe itself."""
+    return tuple(
+        name
+        for name in VARIANTS
+        if name == RECIPE or recipe.changed(VARIANTS[name].settings(recipe)) != recipe
+    )
 
 
 def _recipe(options: Options) -> TrainConfig:
@@ -188,7 +224,8 @@ def _recipe(options: Options) -> TrainConfig:
 def _measure(options: Options, recipe: TrainConfig, name: str, recorder: Recorder) -> TrainedVariant:
     settings = VARIANTS[name].settings(recipe)
     config = recipe.changed(settings)
-    runs = options.out / "ablation" / f"{options.preset}-{options.steps}"
+    seed = f"-seed-{options.seed}" if options.seed else ""
+    runs = options.out / "ablation" / f"{options.preset}-{options.steps}{seed}"
     folder = runs / name.replace(" ", "-").replace("'", "")
     outcome = train(config, folder, name)
     if not outcome.finished:
@@ -222,7 +259,7 @@ def _tasks(
     options: Options, evaluated: EvaluatedModel, dtype: Literal["float32", "bfloat16"], recorder: Recorder
 ) -> dict[str, float]:
     """Accuracy in the paper's two tasks, where the vocabulary can write them."""
-    if not options.examples or not evaluated.knows_characters:
+    if not options.examples or not isinstance(evaluated.model.vocab, CharVocab | HuggingFaceVocab):
         return {}
     settings = synthetic.Options(batch_size=options.batch_size, seed=options.seed, dtype=dtype)
     alphabet = alphabet_of(evaluated.model.vocab)

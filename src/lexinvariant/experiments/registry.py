@@ -133,6 +133,10 @@ def _characters_with_head(pair: Pair) -> bool:
     return isinstance(pair.vocab, CharVocab) and pair.evaluated.model.config.decipher_head
 
 
+def _tokens_with_head(pair: Pair) -> bool:
+    return isinstance(pair.vocab, HuggingFaceVocab) and pair.evaluated.model.config.decipher_head
+
+
 def _text(pair: Pair) -> bool:
     return isinstance(pair.vocab, CharVocab | HuggingFaceVocab)
 
@@ -164,6 +168,12 @@ EXPERIMENTS = (
         "what a model takes one symbol of a text to be, at each of its occurrences",
         suits=_characters_with_head,
         quick={"draws": 2},
+    ),
+    Experiment(
+        "naming",
+        "what a model takes the tokens of a text to be, and how much a text says about it",
+        suits=_tokens_with_head,
+        quick={"sequences": 20},
     ),
     Experiment(
         "synthetic",

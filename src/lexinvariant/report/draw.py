@@ -35,6 +35,8 @@ INK: dict[Theme, tuple[str, str]] = {"light": ("#1a1a1a", "#ffffff"), "dark": ("
 """Ink and paper."""
 STRONGEST: dict[Theme, str] = {"light": "#00182b", "dark": "#ffffff"}
 """Certainty in a heat map."""
+LABEL_TURNS = 0.3
+"""Above this probability what stands in a cell has the paper's colour."""
 LONG, SHORT, DOTTED = (0, (8, 2)), (0, (2, 2)), (0, (1, 1.5))
 REFERENCE_DASHES: dict[str, Any] = {"long": LONG, "short": SHORT, "dotted": DOTTED, "solid": "-"}
 LOOKS: dict[str, dict[str, Any]] = {
@@ -221,6 +223,11 @@ def _heat_map(axes: Axes, mark: HeatMap, theme: Theme) -> Any:
     image = axes.pcolormesh(*edges, cells, cmap=_heat_colours(theme), vmin=0.0, vmax=1.0)
     image.set(edgecolor=to_rgba(INK[theme][0], 0.08), linewidth=0.4)
     axes.grid(visible=False)
+    for row, labels in enumerate(mark.labels):
+        for column, text in enumerate(labels):
+            is_strong = cells[row, column] is not np.ma.masked and cells[row, column] > LABEL_TURNS
+            ink = INK[theme][1 if is_strong else 0]
+            axes.text(column, row, verbatim(text), color=ink, ha="center", va="center", fontsize=7.5)
     if mark.divider is not None:
         axes.axvline(mark.divider - 0.5, color=INK[theme][0], linewidth=0.8)
     if mark.framed is not None:

@@ -1,16 +1,18 @@
-"""Convergence to a standard language model: the newest run of every corpus (label)."""
+"""Convergence to a standard language model: the newest run of every corpus (label) and context."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from lexinvariant.results import paper
 from lexinvariant.results.figure import Axis, Figure, Line, Mark, Panel, Reference
-from lexinvariant.results.measured_model import MeasuredModel
-from lexinvariant.results.perplexity import AVERAGINGS, Averaging, Band
+from lexinvariant.results.measured_model import ROLES, MeasuredModel
+from lexinvariant.results.perplexity import AVERAGINGS, NEW_MATTERS, Averaging, Band, PartBand
 from lexinvariant.results.prose import Prose, listed
 from lexinvariant.results.rows import Row, Rows, beside, group_by
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present
@@ -20,12 +22,13 @@ PANELS_IN_A_ROW = 3
 PAPER_END = {"lexinvariant": paper.PERPLEXITY, "standard": paper.STANDARD_PERPLEXITY}
 PAPER_GAP_START, PAPER_GAP_END = f"{paper.GAP_START:.0f}", f"under {paper.GAP_END:.0f}"
 PAPER_RATIO = paper.PERPLEXITY / paper.STANDARD_PERPLEXITY
+FLOOR = "floor of lexinvariant models"
 words = Prose("convergence")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured(Row):
-    """What both kinds of row have in common: curves over the context, and what was measured on."""
+class OnText(Row):
+    """What all kinds of row have in common: what was measured on."""
 
     label: str
     """The corpus."""
@@ -33,6 +36,12 @@ class Measured(Row):
     sequences: int
     window: int
     context: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured(OnText):
+    """Curves over the context."""
+
     curves: dict[Averaging, Band]
 
     @property
@@ -68,31 +77,110 @@ class Gap(Measured, experiment="convergence", kind="gap"):
     names: list[str]
 
 
-ROWS = (Curve, Gap)
+@dataclass(frozen=True)
+class PartLosses:
+    """A model's loss in nats a token by context length, on tokens seen before in the context and on new ones."""
+
+    model: MeasuredModel
+    seen: PartBand
+    new: PartBand
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenAndNew(OnText, experiment="convergence", kind="seen-and-new"):
+    """New tokens by context length, and what they and the others cost; smoothed as the perplexity is."""
+
+    new_share: list[float]
+    floor: list[float]
+    """The perplexity of a model to which new tokens are alike, and which knows everything else."""
+    unseen_nats: list[float]
+    """The log of the number of symbols that have not occurred: what a new token costs such a model at least."""
+    losses: list[PartLosses]
+    seen_difference: PartBand | None
+    """Nats that a seen token costs more than with the standard model; its exponential is a ratio of perplexities."""
+
+    @property
+    def matters(self) -> bool:
+        return self.new_share[-1] >= NEW_MATTERS
+
+    @property
+    def seen_ratio(self) -> float | None:
+        return None if self.seen_difference is None else _exp(self.seen_difference.mean[-1])
+
+    @property
+    def summary(self) -> str:
+        ratio = (
+            ""
+            if self.seen_ratio is None
+            else f", {self.seen_ratio:.2f} times the standard model's perplexity"
+        )
+        seen = self.losses[0].seen.mean[-1]
+        return (
+            f"{self.new_share[-1]:.1%} of the last {self.window} tokens are new, so no lexinvariant model has a "
+            f"perplexity below {self.floor[-1]:.2f} there; "
+            + ("none were seen before" if seen is None else f"{seen:.3f} nats on those seen before{ratio}")
+        )
+
+
+def _exp(nats: float | None) -> float | None:
+    return None if nats is None else math.exp(nats)
+
+
+ROWS = (Curve, Gap, SeenAndNew)
+OnTextT = TypeVar("OnTextT", bound=OnText)
 
 
 def section(rows: Rows) -> Section | None:
     """Convergence to standard language models, where its rows are there."""
-    curves = rows.latest_of_each(Curve, lambda row: row.label)
+    curves = _told_apart(rows.latest_of_each(Curve, _corpus))
     if not curves:
         return None
     # A gap belongs to the curves beside it: a newer run without a baseline has none.
-    gaps = beside(rows.latest_of_each(Gap, lambda row: row.label), curves)
+    gaps = beside(_told_apart(rows.latest_of_each(Gap, _corpus)), curves)
+    parts = beside(_told_apart(rows.latest_of_each(SeenAndNew, _corpus)), curves)
+    parts = [row for row in parts if row.matters]
     ours = [row for row in curves if row.model.role == "lexinvariant"]
+    floor = {row.label: row.floor for row in parts}
     return Section(
         "Convergence to standard language models",
-        words.paragraphs(draws=listed(row.origin.draws or 1 for row in curves)),
-        present(_panels(curves), _corpora(ours) if len(ours) > 1 else None, _gaps(gaps) if gaps else None),
-        present(_table(curves), _gap_table(gaps) if gaps else None),
-        [*map(_at_end, ours), *map(_ratio, gaps)],
+        words.paragraphs(draws=listed(row.origin.draws or 1 for row in curves), new_matters=bool(parts)),
+        present(
+            _panels(curves, floor),
+            _corpora(ours) if len(ours) > 1 else None,
+            _gaps(gaps) if gaps else None,
+            _parts(parts) if parts else None,
+        ),
+        present(_table(curves), _gap_table(gaps) if gaps else None, _part_table(parts) if parts else None),
+        [
+            *(_at_end(row, floor.get(row.label)) for row in ours),
+            *map(_ratio, gaps),
+            *present(*map(_seen_ratio, parts)),
+        ],
     )
 
 
-def _at_end(row: Curve) -> Finding:
+def _corpus(row: OnText) -> tuple[str, int]:
+    return row.label, row.context
+
+
+def _told_apart(rows: Iterable[OnTextT]) -> list[OnTextT]:
+    """Corpora that were read in contexts of several lengths have the length in their names."""
+    contexts = {
+        label: {row.context for row in group} for label, group in group_by(rows, lambda r: r.label).items()
+    }
+    return [
+        replace(row, label=f"{row.label}, context {row.context:,}") if len(contexts[row.label]) > 1 else row
+        for row in rows
+    ]
+
+
+def _at_end(row: Curve, floor: list[float] | None) -> Finding:
     measure, band = f"Perplexity at the end of the context ({row.label})", row.geometric
     ends = band.mean[-1], ".2f", band.low[-1], band.high[-1]
     same = row.model.vocab_size == 128
     note = "characters, other text than the paper's" if same else "another vocabulary"
+    if floor:
+        note += f", in which no lexinvariant model is below {floor[-1]:.1f}"
     return Finding(measure, paper.PERPLEXITY, *ends, at_least=False, curve=band.mean, note=note)
 
 
@@ -102,22 +190,36 @@ def _ratio(row: Gap) -> Finding:
     return Finding(measure, PAPER_RATIO, *ends, at_least=False, curve=[value + 1 for value in band.mean])
 
 
-def _perplexity(label: str, curves: list[Curve]) -> Axis:
+def _seen_ratio(row: SeenAndNew) -> Finding | None:
+    if row.seen_difference is None or row.seen_ratio is None:
+        return None
+    measure = f"Times the standard model's, on tokens seen before ({row.label})"
+    low, high = _exp(row.seen_difference.low[-1]), _exp(row.seen_difference.high[-1])
+    curve = [math.exp(value) for value in row.seen_difference.mean if value is not None]
+    note = f"{row.new_share[-1]:.0%} of the last tokens are new, and not counted"
+    return Finding(measure, None, row.seen_ratio, ".2f", low, high, at_least=False, curve=curve, note=note)
+
+
+def _perplexity(label: str, curves: list[Curve], floors: Iterable[list[float]] = ()) -> Axis:
     """A log axis that holds all of the curves."""
     bands = [row.geometric for row in curves]
-    limits = min(min(band.low) for band in bands) / 1.15, max(max(band.high) for band in bands) * 1.15
-    return Axis(label, "log", limits=limits)
+    lowest = min(map(min, [*(band.low for band in bands), *floors]))
+    return Axis(label, "log", limits=(lowest / 1.15, max(max(band.high) for band in bands) * 1.15))
 
 
-def _panels(curves: list[Curve]) -> Figure:
+def _panels(curves: list[Curve], floor: dict[str, list[float]]) -> Figure:
     """One panel a corpus, lexinvariant against standard."""
     groups = group_by(curves, lambda row: row.label)
     columns = min(PANELS_IN_A_ROW, len(groups))
     comparable = len({row.model.vocab_size for row in curves}) == 1
     panels = []
     for i, (name, members) in enumerate(groups.items()):
-        y = _perplexity("" if i % columns else "perplexity", curves if comparable else members)
-        panels.append(Panel(name, [row.line(row.model.role) for row in members], CONTEXT, y))
+        floors = floor.values() if comparable else [floor[name]] if name in floor else []
+        y = _perplexity("" if i % columns else "perplexity", curves if comparable else members, floors)
+        marks: list[Mark] = [row.line(row.model.role) for row in members]
+        if name in floor:
+            marks.append(Reference(FLOOR, x=range(len(floor[name])), y=floor[name]))
+        panels.append(Panel(name, marks, CONTEXT, y))
     each = ", ".join(f"{name}: {members[0].sequences}" for name, members in groups.items())
     size = (4.2 * columns + 1.4 if columns > 1 else 7.0, 3.9 * math.ceil(len(groups) / columns) + 0.5)
     return Figure("convergence", words("panels", curves=curves, sequences=each), panels, columns, size)
@@ -137,6 +239,30 @@ def _gaps(gaps: list[Gap]) -> Figure:
     panel = Panel("Gap to the standard model", marks, CONTEXT, y)
     caption = words("gaps", start=PAPER_GAP_START, end=PAPER_GAP_END)
     return Figure("convergence-gap", caption, [panel], size=(7.5, 4.6))
+
+
+def _parts(parts: list[SeenAndNew]) -> Figure:
+    """Losses on seen and new tokens, one panel a corpus, and the share of new tokens in all of them."""
+    panels = []
+    for i, row in enumerate(parts):
+        at = range(len(row.new_share))
+        lines: list[Mark] = []
+        for part in ("seen", "new"):
+            for losses in row.losses:
+                band: PartBand = getattr(losses, part)
+                mean, low, high = (np.array(values, float) for values in (band.mean, band.low, band.high))
+                lines.append(Line(f"{losses.model.role}, {part}", at, mean, low, high))
+        lines.append(Reference("log of the number of unseen symbols", x=at, y=row.unseen_nats))
+        y = Axis("" if i else "loss (nats a token)", limits=(0.0, None))
+        panels.append(Panel(row.label, lines, CONTEXT, y))
+    shares: list[Mark] = [
+        Line(f"share, {row.label}", range(len(row.new_share)), row.new_share, series=4 + i)
+        for i, row in enumerate(parts)
+    ]
+    panels.append(Panel("New tokens", shares, CONTEXT, Axis("share of tokens", limits=(0.0, None))))
+    columns = min(PANELS_IN_A_ROW, len(panels))
+    size = (4.2 * columns + 1.4, 3.9 * math.ceil(len(panels) / columns) + 0.7)
+    return Figure("convergence-seen", words("parts"), panels, columns, size)
 
 
 def _starts(row: Measured) -> str:
@@ -173,3 +299,24 @@ def _gap_table(gaps: list[Gap]) -> Table:
         Column(both, lambda row: PAPER_RATIO, ".2f"),
     ]
     return make_table(words("gap_table"), gaps, columns)
+
+
+def _part_table(parts: list[SeenAndNew]) -> Table:
+    def loss(part: str, role: str) -> Column[SeenAndNew]:
+        def at_end(row: SeenAndNew) -> float | None:
+            bands = [getattr(losses, part) for losses in row.losses if losses.model.role == role]
+            return bands[0].mean[-1] if bands else None
+
+        return Column(f"{part.capitalize()}, {role}", at_end, ".3f", missing="none")
+
+    columns: list[Column[SeenAndNew]] = [
+        Column("Corpus", "label"),
+        Column("Context", "context", ","),
+        Column("New tokens", lambda row: row.new_share[-1], ".1%"),
+        Column("Floor of perplexity", lambda row: row.floor[-1], ".2f"),
+        *(loss("seen", role) for role in ROLES),
+        Column("Ratio of perplexities, seen", "seen_ratio", ".2f", missing="no standard model"),
+        *(loss("new", role) for role in ROLES),
+        Column("Log of unseen symbols", lambda row: row.unseen_nats[-1], ".3f"),
+    ]
+    return make_table(words("part_table"), parts, columns)

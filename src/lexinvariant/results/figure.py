@@ -101,6 +101,8 @@ class HeatMap:
     """A line before this column: what follows is no candidate like the others."""
     framed: int | None = None
     """The column to look at: the truth."""
+    labels: Sequence[Sequence[str]] = ()
+    """What stands in each cell."""
 
 
 Mark = Line | Reference | Bars | Marks | BlankRows | HeatMap
@@ -167,7 +169,7 @@ def _mark_in_words(mark: Mark, panel: Panel) -> str:
         case Marks() if names:
             return f"{len(mark.x)} of {len(names)} {mark.name}"
         case HeatMap():
-            return _cells_in_words(mark, panel.x.names)
+            return _labels_in_words(mark, panel) if mark.labels else _cells_in_words(mark, panel.x.names)
     x, y = _finite(mark)
     if isinstance(mark, Line) and not names and len(y):
         return f"{mark.name} from {_short(y[0])} to {_short(y[-1])}".strip()
@@ -189,6 +191,15 @@ def _cells_in_words(mark: HeatMap, columns: Sequence[str]) -> str:
     if mark.framed is None:
         return told
     return f"{told}; framed {columns[mark.framed]} from {cells[0, mark.framed]:.2f} to {cells[-1, mark.framed]:.2f}"
+
+
+def _labels_in_words(mark: HeatMap, panel: Panel) -> str:
+    """Each row's last cell before the divider, or after it the first."""
+    column = mark.divider if mark.divider is not None else -1
+    cells = np.asarray(mark.cells, float)[:, column]
+    rows = zip(panel.y.names, mark.labels, cells, strict=True)
+    told = [f"{name} {labels[column]} {_short(value)}" for name, labels, value in rows if np.isfinite(value)]
+    return f"{panel.x.names[column]}: {', '.join(told) or 'nothing'}"
 
 
 def _finite(mark: Line | Bars | Marks) -> tuple[np.ndarray, np.ndarray]:

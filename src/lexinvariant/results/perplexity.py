@@ -17,6 +17,8 @@ sequences can dominate."""
 AVERAGINGS: tuple[Averaging, ...] = get_args(Averaging)
 
 RESAMPLES = 1000
+NEW_MATTERS = 0.02
+"""Where this share of the tokens at the end of the context is new, losses on new and seen tokens are shown apart."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,15 @@ class Band:
     mean: list[float]
     low: list[float]
     high: list[float]
+
+
+@dataclass(frozen=True)
+class PartBand:
+    """The same of some tokens alone; None where there are none, or none in some resamples."""
+
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
 
 
 def smoothed_nats(nats_ST: Floats, window: int) -> Floats:
@@ -62,6 +73,32 @@ def gap_curve(ours_SI: Floats, theirs_SI: Floats, averaging: Averaging, weight_R
         _averaged(ours_SI, averaging) / _averaged(theirs_SI, averaging) - 1,
         _averaged(ours_SI, averaging, weight_RS) / _averaged(theirs_SI, averaging, weight_RS) - 1,
     )
+
+
+def part_curve(nats_ST: Floats, part_ST: NDArray[np.bool_], window: int, weight_RS: Floats) -> PartBand:
+    """Nats a token over those tokens of each window that are part of it; all such tokens weigh the same."""
+    total_SI = smoothed_nats(np.where(part_ST, nats_ST, 0.0), window)
+    share_SI = smoothed_nats(part_ST.astype(np.float64), window)
+    with np.errstate(invalid="ignore"):
+        mean_I = total_SI.mean(axis=0) / share_SI.mean(axis=0)
+        resampled_RI = (weight_RS @ total_SI) / (weight_RS @ share_SI)
+    band = _with_band(mean_I, resampled_RI)
+    return PartBand(*(_or_none(values) for values in (band.mean, band.low, band.high)))
+
+
+def lexinvariant_floor(occurrence_ST: NDArray[np.int64], vocab_size: int) -> tuple[Floats, Floats]:
+    """(nats_ST, unseen_ST): what each token costs any lexinvariant model at least, and the log of the number of symbols
+    that have not occurred before it. Those cannot be told apart, so a new token costs that log or more; one seen before
+    may cost nothing.
+    """
+    is_new_ST = occurrence_ST == 1
+    n_seen_ST = np.cumsum(is_new_ST, axis=1) - is_new_ST
+    unseen_ST = np.log(np.maximum(vocab_size - n_seen_ST, 1))
+    return np.where(is_new_ST, unseen_ST, 0.0), unseen_ST
+
+
+def _or_none(values: list[float]) -> list[float | None]:
+    return [None if np.isnan(value) else value for value in values]
 
 
 def _averaged(nats_SI: Floats, averaging: Averaging, weight_RS: Floats | None = None) -> Floats:

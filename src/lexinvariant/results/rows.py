@@ -1,8 +1,8 @@
 """Result rows: JSON lines, each with all that is needed to know where it came from.
 
 Each kind of row is a frozen dataclass that experiments write and sections read. A row is written whole in one append
-and flushed, so an interrupted run leaves whole lines; if the machine itself stopped in the middle of one, reading skips
-that torn last line and the next writer cuts it off.
+and flushed, under a lock that lets several commands write to one file, so an interrupted run leaves whole lines; if
+the machine itself stopped in the middle of one, reading skips that torn last line and the next writer cuts it off.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -129,8 +131,9 @@ class RowWriter:
     def __init__(self, path: Path, provenance: Provenance) -> None:
         self.path, self.provenance = path, provenance
         path.parent.mkdir(parents=True, exist_ok=True)
-        _cut_torn_line(path)
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        with _locked(self._descriptor):
+            _cut_torn_line(path)
         self._since = time.perf_counter()
         self._run = datetime.now(UTC).isoformat()
 
@@ -146,8 +149,9 @@ class RowWriter:
         # What cannot be read is not written.
         written = msgspec.convert(msgspec.json.decode(line), type(row), str_keys=True)
         data = memoryview(line)
-        while data:
-            data = data[os.write(self._descriptor, data) :]
+        with _locked(self._descriptor):
+            while data:
+                data = data[os.write(self._descriptor, data) :]
         self._since = now
         return written.with_origin(origin)
 
@@ -215,9 +219,22 @@ def hash_files(paths: Iterable[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _cut_torn_line(path: Path) -> None:
-    if not path.exists() or path.stat().st_size == 0:
+@contextmanager
+def _locked(descriptor: int) -> Iterator[None]:
+    """Others who write to the file wait, so that nobody takes a line in the making for a torn one."""
+    if sys.platform == "win32":  # no such locks: one command at a time
+        yield
         return
+    import fcntl
+
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _cut_torn_line(path: Path) -> None:
     with path.open("rb+") as file:
         data = file.read()
         if not data.endswith(b"\n"):
