@@ -1,8 +1,8 @@
 """From a drawn lexicon to x_BTD, what the layers read: the rows of the symbols and, in a model that counts them, what
 their occurrences so far tell.
 
-Attention averages, and so it counts badly; but how often a symbol has come, and its place among the others, is the first
-thing that tells what it stands for. Only equality of symbols is used, so a lexinvariant model stays one.
+Attention averages, and so it counts badly; but how often a symbol has come, and its place among the others, is what
+first tells what it stands for. Only equality of symbols is used, so a lexinvariant model stays one.
 
 Q statistics of a symbol's occurrences, G their buckets; the other axes are those of transformer.py.
 """

@@ -158,7 +158,8 @@ def block(
     elif read_BT is not None:
         future_NT = position_bias(layer, config, layer.future_WN, length)
         bias_NTS = bidirectional_toeplitz(past_NT, future_NT)
-        mixed_BTNK = bidirectional_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT)
+        implementation = choose_implementation(config.attention, x_BTD.dtype)
+        mixed_BTNK = bidirectional_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT, implementation)
     else:
         rate = 0.0 if dropout_key_B is None else config.attention_dropout
         implementation = choose_implementation(config.attention, x_BTD.dtype, has_dropout=rate > 0)
