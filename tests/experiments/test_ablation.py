@@ -42,10 +42,10 @@ def test_a_variant_reads_as_many_tokens_and_keeps_its_size(recipe_name: str, nam
 def test_variants_are_those_that_change_something() -> None:
     characters, tokens = (set(variants_of(recipe)) for recipe in RECIPES.values())
     assert set(VARIANTS) == characters | tokens
-    assert {"no hindsight", "one lexicon", "next symbol named"} <= characters - tokens
-    assert {"hindsight", "next symbol not named", "every symbol named"} <= tokens - characters
+    assert {"counts", "one lexicon", "next symbol named"} <= characters - tokens
+    assert {"no counts", "next symbol not named", "every symbol named"} <= tokens - characters
     without_head = RECIPES["tokens-small"].changed({"model.decipher_head": False})
-    assert "hindsight" not in variants_of(without_head)
+    assert "more hindsight" not in variants_of(without_head)
 
 
 @pytest.fixture
@@ -119,8 +119,10 @@ def test_tokens_are_compared_by_what_was_seen_before_and_answer_the_tasks(
         batch_size=8,
         examples=4,
     )
-    (row,) = run(replace(options, variants=("hindsight",), seed=1))
-    assert (tmp_path / "ablation" / "tiny-2-seed-1" / "hindsight").is_dir(), "apart from the first seed's"
+    (row,) = run(replace(options, variants=("more hindsight",), seed=1))
+    assert (tmp_path / "ablation" / "tiny-2-seed-1" / "more hindsight").is_dir(), (
+        "apart from the first seed's"
+    )
     assert row.new_matters
     assert row.loss == row.held_out.tail_seen_loss != row.held_out.tail_loss
     assert set(row.tasks) == {"LookUp", "Permutation"}

@@ -69,9 +69,9 @@ def _annealing(config: TrainConfig, factor: float) -> Settings:
     )
 
 
-def _with_head(settings: Settings) -> Callable[[TrainConfig], Settings]:
-    """What concerns the deciphering head, in recipes that have one."""
-    return lambda config: settings if config.model.decipher_head else {}
+def _more_hindsight(config: TrainConfig) -> Settings:
+    """Of a recipe that has a head; others have no use for it."""
+    return {"model.hindsight_layers": config.model.hindsight_layers + 2} if config.model.decipher_head else {}
 
 
 def _reshaped(config: TrainConfig, width_share: float) -> Settings:
@@ -99,11 +99,10 @@ VARIANTS = {
     "no hindsight": Variant(
         "a layer less: the head knows only what came before", {"model.hindsight_layers": 0}
     ),
-    "hindsight": Variant(
-        "a layer more, by which the head knows what comes after", _with_head({"model.hindsight_layers": 1})
-    ),
+    "more hindsight": Variant("two layers more by which the head knows what came later", _more_hindsight),
     "next symbol named": Variant(
-        "the head also names the symbol to come", _with_head({"model.decipher_next": True})
+        "the head also names the symbol to come",
+        lambda c: {"model.decipher_next": True} if c.model.decipher_head else {},
     ),
     "next symbol not named": Variant("the head names what was read alone", {"model.decipher_next": False}),
     "every symbol named": Variant("the head learns from every position", {"decipher_every": 1}),
