@@ -120,7 +120,7 @@ def test_tokens_are_compared_by_what_was_seen_before_and_answer_the_tasks(
         examples=4,
     )
     (row,) = run(replace(options, variants=("more hindsight",), seed=1))
-    assert (tmp_path / "ablation" / "tiny-2-seed-1" / "more hindsight").is_dir(), (
+    assert (tmp_path / "ablation" / "tiny-2-seed-1" / "more-hindsight").is_dir(), (
         "apart from the first seed's"
     )
     assert row.new_matters
