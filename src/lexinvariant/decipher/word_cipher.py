@@ -5,6 +5,7 @@ Small and capital letters are one word, and what stands between words is kept.
 
 import random
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lexinvariant.errors import UserError
@@ -17,9 +18,25 @@ WORDS = re.compile(rf"{_ENDING}|(?P<blank> ?)(?P<word>{_LETTER}+)")
 WORDS_AND_MARKS = re.compile(rf"(?P<blank> ?)(?P<word>{_LETTER}+|\d+|[^\w\s]|_)")
 """The same of every number and mark as well."""
 
-_ONSETS = "b d f g h j k l m n p r s t v w z bl br cl dr fl gl gr pl pr qu sh sn sp st th tr".split()
-_VOWELS = "a e i o u a e i o u ee oo ou".split()
-_ENDS = ["", "", *"b d g k l m n p r s t x ck mp nd nk nt rd rk rn sk".split()]
+_ONSETS = (
+    *"bdfghjklmnprstvwz",
+    "bl",
+    "br",
+    "cl",
+    "dr",
+    "fl",
+    "gr",
+    "pl",
+    "qu",
+    "sh",
+    "sn",
+    "sp",
+    "st",
+    "th",
+    "tr",
+)
+_VOWELS = (*"aeiouaeiou", "ee", "oo", "ou")
+_ENDS = ("", "", *"bdgklmnprstx", "ck", "mp", "nd", "nk", "nt", "rd", "rk", "rn", "sk")
 
 
 @dataclass(frozen=True)
@@ -44,23 +61,27 @@ def encipher_words(text: str, seed: int = 0) -> WordCipher:
             made_up += chance.choice(_ENDS)
         taken.add(made_up)
         written[word] = made_up
-    return WordCipher(
-        replace_words(WORDS, text, written), {made_up: word for word, made_up in written.items()}
-    )
+    ciphertext = "".join(piece for piece, _ in replace_words(WORDS, text, written))
+    return WordCipher(ciphertext, {made_up: word for word, made_up in written.items()})
 
 
 def _syllable(chance: random.Random) -> str:
     return chance.choice(_ONSETS) + chance.choice(_VOWELS)
 
 
-def replace_words(pattern: re.Pattern[str], text: str, written: dict[str, str]) -> str:
-    """The text with each word (in small letters) as it is to be written, capitals where they were."""
-
-    def replaced(match: re.Match[str]) -> str:
+def replace_words(
+    pattern: re.Pattern[str], text: str, written: Mapping[str, str]
+) -> Iterator[tuple[str, str | None]]:
+    """The text in pieces, each word (in small letters) as it is to be written, capitals where they were; beside each
+    piece the word that stood there, None of what lies between."""
+    end = 0
+    for match in pattern.finditer(text):
         word = match["word"]
-        return match[0] if word is None else match["blank"] + like(word, written[word.lower()])
-
-    return pattern.sub(replaced, text)
+        if word is not None:
+            yield text[end : match.start("word")], None
+            yield like(word, written[word.lower()]), word.lower()
+            end = match.end()
+    yield text[end:], None
 
 
 def like(pattern: str, word: str) -> str:

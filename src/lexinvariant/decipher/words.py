@@ -10,6 +10,7 @@ W true words, S made-up ones, V tokens, N positions, T pieces of a text.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -70,11 +71,21 @@ class WordReading:
         row = self.probs[self.words.index(word)]
         return {self.names[w]: float(row[w]) for w in np.argsort(-row, kind="stable")[:top]}
 
+    def pieces(self, likely: float = LIKELY) -> list[tuple[str, str | None]]:
+        """The text with the key's words in it, capitals where they were, and beside each the made-up word (None of what
+        lies between); a word that the key is less sure of stays."""
+        sure = self.confidence
+        written = {word: name if sure[word] >= likely else word for word, name in self.key.items()}
+        return list(replace_words(self.pattern, self.text, written))
+
     def plaintext(self, likely: float = LIKELY) -> str:
-        """The text with the key's words in it, capitals where they were; a word that the key is less sure of stays."""
-        sure = {word: p >= likely for word, p in self.confidence.items()}
-        return replace_words(
-            self.pattern, self.text, {word: self.key[word] if sure[word] else word for word in self.words}
+        """The same as one text."""
+        return "".join(piece for piece, _ in self.pieces(likely))
+
+    def n_right(self, truth: Mapping[str, str]) -> int:
+        """How many of the text's words the key has right."""
+        return sum(
+            n for word, n in zip(self.words, self.counts, strict=True) if self.key[word] == truth[word]
         )
 
     @property
@@ -116,8 +127,8 @@ def check_word_model(model: Weights) -> None:
     else:
         return
     raise UserError(
-        f"This model cannot name words, since {what}: give a lexinvariant model of tokens with a deciphering head, such "
-        "as `lexinvariant train tokens-small` makes."
+        f"This model cannot name words, since {what}: give a lexinvariant model of tokens with a deciphering head, "
+        "such as `lexinvariant train tokens-small` makes."
     )
 
 
