@@ -33,6 +33,9 @@ FEWEST_WORDS = 5
 MOST_WORDS = 2_000  # different ones: the table of their probabilities stays at some hundred megabytes
 LIKELY = 0.1
 """A guess that is less likely than this is not put into the text."""
+SHARPENING = 0.15
+"""A mean over n occurrences says less than all of them together, so it is raised to the power n^0.15: with that,
+as many words of enciphered held-out prose are right as were expected, in texts of 60 to 240 words."""
 _BLANKS = ("\u0120", "\u2581")  # how byte-level and SentencePiece tokenizers write the blank before a word
 
 Ints = NDArray[np.int64]
@@ -52,7 +55,7 @@ class WordReading:
     names: tuple[str, ...]
     """What they may stand for: whole words of the model's tokenizer, in small letters."""
     probs: Floats
-    """(words, names): by the deciphering head, a mean over occurrences and draws; rows sum to 1."""
+    """(words, names): by the deciphering head, over all occurrences and draws; rows sum to 1."""
     key: dict[str, str]
     """Made-up word to true one. No two stand for the same, and the most words of the text are expected to be right."""
     pattern: re.Pattern[str]
@@ -181,7 +184,7 @@ def read_words(
     word_S[symbol_T] = word_T
     copies = 1 if model.config.has_hindsight else 2
     n_windows = len(windows(len(symbol_T), model.config.context // copies, None))
-    total_SW, n_S = np.zeros((len(words), len(names))), np.zeros(len(words))
+    total_SW = np.full((len(words), len(names)), 1e-30)  # so that a row has a sum whatever the head says
     progress = Progress("reading", n_windows * draws, log) if log else nullcontext(lambda n: None)
     name_V = np.append(name_V, np.full(model.config.vocab_size - len(name_V), len(names)))
     with progress as advance:
@@ -189,10 +192,10 @@ def read_words(
             word_N = word_S[symbol_N]
             p_NW = np.asarray(_sum_by_name(logp_NV, jnp.asarray(name_V), len(names) + 1), np.float64)
             np.add.at(total_SW, word_N[word_N >= 0], p_NW[word_N >= 0, :-1])
-            n_S += np.bincount(word_N[word_N >= 0], minlength=len(words))
             advance(1)
-    probs_SW = total_SW / total_SW.sum(axis=1, keepdims=True)
     count_S = np.bincount(word_T[word_T >= 0], minlength=len(words))
+    probs_SW = (total_SW / total_SW.sum(axis=1, keepdims=True)) ** (count_S[:, None] ** SHARPENING)
+    probs_SW /= probs_SW.sum(axis=1, keepdims=True)
     row_S, name_S = linear_sum_assignment(count_S[:, None] * probs_SW, maximize=True)
     key = {words[s]: names[w] for s, w in zip(row_S.tolist(), name_S.tolist(), strict=True)}
     return WordReading(text, words, tuple(count_S.tolist()), names, probs_SW, key, pattern)

@@ -95,7 +95,7 @@ class Service:
         reading = read_words(self.word_model, question.text, marks_too=question.marks_too)
         number = {word: s for s, word in enumerate(reading.words)}
         # The text as read, and the number of each word in it: a page need not find words itself.
-        pieces = [[piece, number.get(word or "", -1)] for piece, word in reading.pieces(0.0) if piece]
+        pieces = [[piece, number.get(word or "", -1)] for piece, word in reading.pieces() if piece]
         return reading.to_json(question.top) | {
             "pieces": pieces,
             "seconds": round(perf_counter() - before, 3),

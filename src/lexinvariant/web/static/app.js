@@ -328,9 +328,11 @@ function fill(text, alphabet, unspaced) {
 
 function count() {
   const text = find("text").value;
-  const cells = text.trim() ? symbols(text, mode() === "decipher" && find("alphabet").value === "tokens") : [];
+  const inWords = mode() === "words";
+  const cells = !text.trim() ? [] : inWords ? (text.toLowerCase().match(/\p{L}+/gu) ?? []) : symbols(text, mode() === "decipher" && find("alphabet").value === "tokens");
   const distinct = new Set(cells).size;
-  const many = cells.length === 1 ? "1 symbol" : `${cells.length.toLocaleString("en")} symbols`;
+  const kind = inWords ? "word" : "symbol";
+  const many = cells.length === 1 ? `1 ${kind}` : `${cells.length.toLocaleString("en")} ${kind}s`;
   find("length").textContent = cells.length ? `${many}, ${distinct} different` : "";
 }
 
@@ -362,6 +364,7 @@ for (const input of document.querySelectorAll("input[name=mode]"))
   input.addEventListener("change", () => {
     choose(mode());
     if (mode() !== "decipher" && state.filled === find("text").value) fill("", "auto", false);
+    count();
     find("text").focus();
   });
 find("text").addEventListener("input", () => {

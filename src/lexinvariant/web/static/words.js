@@ -2,7 +2,7 @@
 
 import { find, make, percent, short } from "./dom.js";
 
-const UNSAID = 0.1; // a guess below this is not put into the text
+const UNSAID = 0.1; // a guess below this is not put into the text (LIKELY in decipher/words.py)
 const grade = (p) => (p >= 0.9 ? "sure" : p >= 0.5 ? "likely" : p >= UNSAID ? "guess" : "unread");
 const times = (n) => (n === 1 ? "once" : n === 2 ? "twice" : `${n} times`);
 
@@ -22,14 +22,18 @@ export class Words {
   build(answer, truth) {
     Object.assign(this, { answer, truth });
     const lines = [make("div", { class: "line" })];
-    for (const [piece, number] of answer.pieces) {
-      if (number >= 0) lines.at(-1).append(this.cell(piece, number));
-      else
-        piece.split("\n").forEach((part, i) => {
-          if (i) lines.push(make("div", { class: "line" }));
-          lines.at(-1).append(make("span", { class: "between-words", text: part }));
-        });
-    }
+    let together = null; // a word and the marks beside it, which no line end parts
+    for (const [piece, number] of answer.pieces)
+      for (const part of number >= 0 ? [this.cell(piece, number)] : piece.match(/\n|[^\S\n]+|\S+/g)) {
+        if (part === "\n") lines.push(make("div", { class: "line" }));
+        if (typeof part === "string" && !part.trim()) {
+          if (part !== "\n") lines.at(-1).append(part);
+          together = null;
+          continue;
+        }
+        if (!together) lines.at(-1).append((together = make("span", { class: "word" })));
+        together.append(number >= 0 ? part : make("span", { class: "mark", text: part }));
+      }
     this.text.replaceChildren(...lines);
     const order = answer.words.map((_, s) => s).sort((a, b) => answer.words[b].count - answer.words[a].count || a - b);
     this.list.replaceChildren(...order.map((s) => make("li", {}, this.entry(s))));
@@ -40,9 +44,7 @@ export class Words {
 
   cell(piece, number) {
     const { word, probability } = this.answer.words[number];
-    const graded = grade(probability);
-    const shown = graded === "unread" ? word : piece;
-    const cell = make("button", { type: "button", class: `cell token ${graded}`, "aria-label": this.said(number) }, make("b", { text: shown }), make("i", { text: word }));
+    const cell = make("button", { type: "button", class: `cell token ${grade(probability)}`, "aria-label": this.said(number) }, make("b", { text: piece }), make("i", { text: word }));
     cell.dataset.word = number;
     return cell;
   }
