@@ -150,12 +150,11 @@ def show(
     )
     if truth:
         unknown = sum(n for word, n in frequent if truth[word] not in reading.names)
-        console.print(
-            Text(
-                f"right: {reading.n_right(truth)} of {total} words; {unknown} are several tokens to this model, so "
-                "that it cannot name them"
-            )
+        right = f"right: {reading.n_right(truth)} of {total} words"
+        several = (
+            f" ({unknown} of them no single token of this model, which it cannot name)" if unknown else ""
         )
+        console.print(Text(right + several))
 
 
 def _coloured(reading: "WordReading", likely: float) -> Text:
