@@ -14,6 +14,7 @@ from rich.text import Text
 from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.cli.decipher import colour
 from lexinvariant.cli.files import text_or_file
+from lexinvariant.decipher.word_cipher import LIKELY, encipher_words
 from lexinvariant.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
 
 NO_MODEL = (
     "No model that names words comes with the package: give --model FOLDER, one that `lexinvariant train tokens-small` "
-    "made (docs/python.md tells how, in minutes on a GPU)."
+    'made (under "Words", docs/python.md tells how: minutes on a GPU).'
 )
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Read a text whose words were replaced one for one by made-up ones: print it with the model's guess of each word
-    (coloured by confidence on a terminal), and a table of the words with their likeliest meanings. Needs a lexinvariant
+    """Read a text whose words were replaced one for one by made-up ones: print it with the model's guess of each word,
+    coloured by confidence on a terminal, and a table of the words with their likeliest meanings. Needs a lexinvariant
     model of tokens with a deciphering head. Frequent words of long texts are named best.
 
     example: lexinvariant semantic --file story.txt --encipher --model runs/words/model
@@ -46,7 +47,7 @@ class Arguments:
     """With --encipher: the same seed makes up the same words."""
     marks_too: bool = False
     """Numbers and punctuation marks were replaced as well; otherwise they are taken as they are."""
-    likely: float = 0.1
+    likely: float = LIKELY
     """A word whose guess is less likely than this stays as it is."""
     top: int = 3
     """How many guesses of a word to tell."""
@@ -55,16 +56,13 @@ class Arguments:
     draws: int = 1
     """Lexicons to average over."""
     json: bool = False
-    """Print {"plaintext", "words", "n_words", "n_expected", "seconds"} instead; with --encipher also "ciphertext" and
-    "n_right", and each word's "truth"."""
+    """Print {"plaintext", "words", "n_words", "n_expected", "seconds"} instead, and with --encipher also the truth."""
 
 
 def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant semantic")
     _check(arguments)
     text = text_or_file(arguments.text, arguments.file, "read")
-    from lexinvariant.decipher.word_cipher import encipher_words
-
     truth: dict[str, str] = {}
     if arguments.encipher:
         enciphered = encipher_words(text, arguments.seed)

@@ -18,6 +18,9 @@ WORDS = re.compile(rf"{_ENDING}|(?P<blank> ?)(?P<word>{_LETTER}+)")
 WORDS_AND_MARKS = re.compile(rf"(?P<blank> ?)(?P<word>{_LETTER}+|\d+|[^\w\s]|_)")
 """The same of every number and mark as well."""
 
+LIKELY = 0.1
+"""A guess that is less likely than this is not put into the text."""
+
 _ONSETS = (
     *"bdfghjklmnprstvwz",
     "bl",

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from lexinvariant.decipher.symbol_posterior import read_windows, windows
-from lexinvariant.decipher.word_cipher import WORDS, WORDS_AND_MARKS, replace_words
+from lexinvariant.decipher.word_cipher import LIKELY, WORDS, WORDS_AND_MARKS, replace_words
 from lexinvariant.errors import UserError
 from lexinvariant.model.weights import Weights
 from lexinvariant.progress import Log, Progress
@@ -31,11 +31,9 @@ from lexinvariant.text import HuggingFaceVocab
 
 FEWEST_WORDS = 5
 MOST_WORDS = 2_000  # different ones: the table of their probabilities stays at some hundred megabytes
-LIKELY = 0.1
-"""A guess that is less likely than this is not put into the text."""
 SHARPENING = 0.2
 """A mean over n occurrences says less than all of them together, so it is raised to the power n^0.2. With that, the
-share of words that is right in enciphered held-out prose of 60 to 480 words is within two points of what is expected."""
+share of words that is right in enciphered held-out prose of 60 to 480 words is within 2 points of what is expected."""
 _BLANKS = ("\u0120", "\u2581")  # how byte-level and SentencePiece tokenizers write the blank before a word
 
 Ints = NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 import { find, make, percent, short } from "./dom.js";
 
-const UNSAID = 0.1; // a guess below this is not put into the text (LIKELY in decipher/words.py)
+const UNSAID = 0.1; // a guess below this is not put into the text (LIKELY in decipher/word_cipher.py)
 const grade = (p) => (p >= 0.9 ? "sure" : p >= 0.5 ? "likely" : p >= UNSAID ? "guess" : "unread");
 const times = (n) => (n === 1 ? "once" : n === 2 ? "twice" : `${n} times`);
 
