@@ -25,8 +25,8 @@ class Arguments:
     """
 
     model: str = "bundled"
-    """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package. A model of
-    tokens reads texts in made-up words, beside the bundled one, which reads ciphers of characters."""
+    """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package. A model
+    of tokens reads texts in made-up words, beside the bundled one, which reads ciphers of characters."""
     host: str = "127.0.0.1"
     """Address to listen at. With any other than your own machine's, whoever reaches it can use the page."""
     port: int = 8765
