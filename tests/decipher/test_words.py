@@ -121,8 +121,7 @@ def test_what_the_head_says_is_gathered_by_word(model: Model, monkeypatch: pytes
 
 def test_every_word_of_a_long_text_is_named(model: Model) -> None:
     text = encipher_words(" ".join(TEXT.split() * 10) + " last words of all").ciphertext
-    told: list[str] = []
-    reading = reading_words.read_words(model, text, log=told.append)
+    reading = model.read_words(text)
     assert np.allclose(reading.probs.sum(axis=1), 1)
     last = reading.probs[-1]
     assert last.max() > 2 / len(reading.names)  # something was said of it

@@ -102,7 +102,7 @@ def site(tiny_model: Path) -> Iterator[Site]:
 @pytest.fixture(scope="session")
 def word_site(tiny_model: Path, word_model: Path) -> Iterator[Site]:
     """A server that can name words as well."""
-    with serve(tiny_model, Limits(body_bytes=20_000), word_model=word_model) as site:
+    with serve(tiny_model, Limits(), word_model=word_model) as site:
         yield site
 
 

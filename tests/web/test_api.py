@@ -476,6 +476,11 @@ def test_questions_about_words_that_cannot_be_answered(site: Site, word_site: Si
     few = word_site.post("/api/words", {"text": "ab"})
     assert (few.status, few.json["error"][:22]) == (422, "The text has one word,")
     for wrong, sentence in (
+        (
+            {"text": "ab cd " * 3_400},
+            "Up to 20,000 characters of made-up words are read here at a time: send a shorter text, or use "
+            "`lexinvariant semantic`.",
+        ),
         ({"text": "ab", "top": 0}, "'top' must be a whole number from 1 to 20."),
         ({"text": "ab", "marks": True}, "There is no field 'marks': did you mean 'marks_too'?"),
         ({}, "The field 'text' is missing: give the text to be read."),

@@ -404,10 +404,10 @@ def test_a_text_in_made_up_words_is_read(visit: Any) -> None:
     assert cells.first.locator("i").text_content() == first  # the commonest word
     cells.first.hover()
     assert page.locator("#words-text .cell.marked").count() == 4
-    assert "In truth it is the." in page.inner_text("#word-body .says")
+    assert "In truth it is “the”." in page.inner_text("#word-body .says")
     assert "of 19 are right" in page.inner_text("#words-facts")
     cells.nth(1).hover()
-    assert "In truth it is name." in page.inner_text("#word-body .says")
+    assert "In truth it is “name”." in page.inner_text("#word-body .says")
     assert page.locator("#word-body .word-bar").count() == 5
     assert "words expected to be right" in page.inner_text("#news")
 

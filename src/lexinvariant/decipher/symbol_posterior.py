@@ -52,6 +52,16 @@ def check_head(model: Weights) -> None:
         )
 
 
+def n_copies(config: ModelConfig) -> int:
+    """A causal model has seen nothing when it names the first symbols of a text, so it reads the text twice, and what
+    it says the second time counts."""
+    return 1 if config.has_hindsight else 2
+
+
+def longest_window(config: ModelConfig) -> int:
+    return config.context // n_copies(config)
+
+
 def windows(n: int, longest: int, most: int | None = MAX_WINDOWS) -> list[slice]:
     """Evenly spread windows that cover a text, as far as `most` of them can."""
     if n <= longest:
@@ -65,10 +75,7 @@ def read_windows(
     model: Weights, symbol_T: NDArray[np.integer], draws: int = 1, most: int | None = MAX_WINDOWS
 ) -> Iterator[tuple[NDArray[np.integer], jax.Array]]:
     """The head's word on a text, window by window and draw by draw: symbols, and logp_NV of what each of them is."""
-    # A causal model has seen nothing when it names the first symbols of a text, so it reads the text twice, and what it
-    # says the second time counts.
-    copies = 1 if model.config.has_hindsight else 2
-    longest = model.config.context // copies
+    copies, longest = n_copies(model.config), longest_window(model.config)
     length = copies * min(longest, bucket(min(len(symbol_T), longest)))
     for window in windows(len(symbol_T), longest, most):
         part = symbol_T[window]

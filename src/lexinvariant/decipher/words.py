@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from lexinvariant.decipher.symbol_posterior import read_windows, windows
+from lexinvariant.decipher.symbol_posterior import longest_window, read_windows, windows
 from lexinvariant.decipher.word_cipher import LIKELY, WORDS, WORDS_AND_MARKS, replace_words
 from lexinvariant.errors import UserError
 from lexinvariant.model.weights import Weights
@@ -180,8 +180,7 @@ def read_words(
     # A word's symbols differ in capitals and in the blank before them; what is said of any of them counts for it.
     word_S = np.full(n_symbols, -1)
     word_S[symbol_T] = word_T
-    copies = 1 if model.config.has_hindsight else 2
-    n_windows = len(windows(len(symbol_T), model.config.context // copies, None))
+    n_windows = len(windows(len(symbol_T), longest_window(model.config), None))
     total_SW = np.full((len(words), len(names)), 1e-30)  # so that a row has a sum whatever the head says
     progress = Progress("reading", n_windows * draws, log) if log else nullcontext(lambda n: None)
     name_V = np.append(name_V, np.full(model.config.vocab_size - len(name_V), len(names)))

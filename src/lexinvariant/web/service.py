@@ -17,6 +17,9 @@ from lexinvariant.web.examples import MESSAGE, examples, word_example
 from lexinvariant.web.requests import CipherRequest, DecipherRequest, Question, TraceRequest, WordsRequest
 from lexinvariant.web.worker import Worker
 
+LONGEST_IN_WORDS = 20_000
+"""Characters; all of a text in made-up words is read, so that a longer one would hold up the others."""
+
 
 class Service:
     """Readings and traces of one model of characters, and readings of another one of words, made by one worker."""
@@ -90,6 +93,11 @@ class Service:
         if self.word_model is None:
             raise UserError(
                 "This server has no model that names words: start it with --model and a lexinvariant model of tokens."
+            )
+        if len(question.text) > LONGEST_IN_WORDS:
+            raise UserError(
+                f"Up to {LONGEST_IN_WORDS:,} characters of made-up words are read here at a time: send a shorter text, "
+                "or use `lexinvariant semantic`."
             )
         before = perf_counter()
         reading = read_words(self.word_model, question.text, marks_too=question.marks_too)

@@ -75,7 +75,7 @@ export class Words {
     const { word, name, probability, count, guesses } = this.answer.words[number];
     for (const cell of document.querySelectorAll("[data-word]")) cell.classList.toggle("marked", Number(cell.dataset.word) === number);
     const truth = this.truth?.[word];
-    const says = `Seen ${times(count)}. Read as ${name}: ${percent(probability)} sure.${truth ? ` In truth it is ${truth}.` : ""}`;
+    const says = `Seen ${times(count)}. Read as “${name}”: ${percent(probability)} sure.${truth ? ` In truth it is “${truth}”.` : ""}`;
     const bars = Object.entries(guesses).map(([guess, p]) => {
       const fill = make("span", { class: "bar-fill" });
       fill.style.width = `${(p * 100).toFixed(1)}%`;
