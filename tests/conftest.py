@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from pydoc_data.topics import topics
 
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -12,8 +14,8 @@ import pytest
 
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.model.weights import save_model
-from lexinvariant.text import CharVocab
-from tests.tiny_models import random_params
+from lexinvariant.text import CharVocab, train_tokenizer
+from tests.tiny_models import TINY, random_params
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
@@ -43,4 +45,24 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         decipher_hidden=32,
     )
     save_model(folder, config, random_params(config, scale=0.2), CharVocab())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def word_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lexinvariant model of some hundred tokens with a deciphering head that was never trained."""
+    folder = tmp_path_factory.mktemp("words") / "tiny"
+    folder.mkdir()
+    (folder / "text.txt").write_text("\n".join(sorted(topics.values())))
+    vocab = train_tokenizer([str(folder / "text.txt")], folder / "tokenizer.json", size=1000)
+    config = replace(
+        TINY,
+        vocab_size=vocab.size,
+        context=64,
+        lexicon=LexiconConfig(kind="permuted"),
+        readout="seen",
+        decipher_head=True,
+        decipher_hidden=16,
+    )
+    save_model(folder, config, random_params(config, scale=0.3), vocab)
     return folder

@@ -22,6 +22,8 @@ _HOMES = {
     "Solver": "lexinvariant.decipher.solve",
     "TrainConfig": "lexinvariant.config",
     "UserError": "lexinvariant.errors",
+    "WordReading": "lexinvariant.decipher.words",
+    "encipher_words": "lexinvariant.decipher.word_cipher",
     "load": "lexinvariant.api",
     "load_language": "lexinvariant.decipher.language",
     "prepare": "lexinvariant.text",

@@ -21,6 +21,7 @@ from lexinvariant.text import HuggingFaceVocab
 if TYPE_CHECKING:
     from lexinvariant.decipher.language import Language
     from lexinvariant.decipher.solve import Decipherment
+    from lexinvariant.decipher.words import WordReading
 
 
 class Logits(NamedTuple):
@@ -165,6 +166,17 @@ class Model(Weights):
         return Solver(self, language=language).read(
             [symbols], cribs=cribs, crib_text=crib_text, alphabet=alphabet, unspaced=unspaced, top=top
         )[0]
+
+    def read_words(self, text: str, *, marks_too: bool = False, draws: int = 1) -> WordReading:
+        """What each word of a text stands for whose words were replaced one for one by made-up ones; for a
+        lexinvariant model of tokens with a deciphering head.
+
+        Marks and numbers are taken as they are, unless `marks_too` says that they were replaced as well. A text longer
+        than the context is read in windows.
+        """
+        from lexinvariant.decipher.words import read_words
+
+        return read_words(self, _checked_text(text), marks_too=marks_too, draws=draws)
 
     def _alphabet(self, text: str) -> str | None:
         """For a lexinvariant model of characters, names for its symbols: the text's own, then others.

@@ -60,9 +60,17 @@ class Site:
 
 
 @contextmanager
-def serve(model: Path, limits: Limits, worker: Worker | None = None) -> Iterator[Site]:
+def serve(
+    model: Path, limits: Limits, worker: Worker | None = None, word_model: Path | None = None
+) -> Iterator[Site]:
     loaded = load(model)
-    service = Service(loaded, "tiny", solver=Solver(loaded, use_judge=False), warm_up=False)
+    service = Service(
+        loaded,
+        "tiny",
+        word_model=load(word_model) if word_model else None,
+        solver=Solver(loaded, use_judge=False),
+        warm_up=False,
+    )
     if worker is not None:
         service.worker.stop(10)
         service.worker = worker
@@ -88,6 +96,13 @@ def serve(model: Path, limits: Limits, worker: Worker | None = None) -> Iterator
 @pytest.fixture(scope="session")
 def site(tiny_model: Path) -> Iterator[Site]:
     with serve(tiny_model, Limits(body_bytes=20_000)) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def word_site(tiny_model: Path, word_model: Path) -> Iterator[Site]:
+    """A server that can name words as well."""
+    with serve(tiny_model, Limits(), word_model=word_model) as site:
         yield site
 
 

@@ -449,3 +449,41 @@ def test_what_nobody_foresaw_is_answered_without_a_traceback(
         assert "secret" not in answer.json["error"]
         assert site.get("/api/health").status == 200
     assert "secret detail" in caplog.text
+
+
+def test_made_up_words_are_read(word_site: Site) -> None:
+    plain = "The name of the object is a name,\nand the value of the object is a value."
+    made_up = word_site.post("/api/encipher", {"text": plain, "into": "words", "seed": 3}).json
+    answer = word_site.post("/api/words", {"text": made_up["ciphertext"], "top": 2})
+    assert answer.status == 200
+    read = answer.json
+    words = [made_up["key"][row["word"]] for row in read["words"]]
+    assert " ".join(words) == "the name of object is a and value"
+    assert all(len(row["guesses"]) == 2 for row in read["words"])
+    assert "".join(piece for piece, _ in read["pieces"]) == read["plaintext"]
+    numbers = [number for _, number in read["pieces"] if number >= 0]
+    assert numbers[:4] == [0, 1, 2, 0]
+    assert len(numbers) == read["n_words"] == 17
+    assert word_site.get("/api/health").json["names_words"] is True
+    assert word_site.get("/api/examples").json["examples"][-1]["group"] == "words"
+
+
+def test_questions_about_words_that_cannot_be_answered(site: Site, word_site: Site) -> None:
+    refused = site.post("/api/words", {"text": "ab cd ab ef ab"})
+    assert refused.status == 422
+    assert "no model that names words" in refused.json["error"]
+    assert site.get("/api/health").json["names_words"] is False
+    few = word_site.post("/api/words", {"text": "ab"})
+    assert (few.status, few.json["error"][:22]) == (422, "The text has one word,")
+    for wrong, sentence in (
+        (
+            {"text": "ab cd " * 3_400},
+            "Up to 20,000 characters of made-up words are read here at a time: send a shorter text, or use "
+            "`lexinvariant semantic`.",
+        ),
+        ({"text": "ab", "top": 0}, "'top' must be a whole number from 1 to 20."),
+        ({"text": "ab", "marks": True}, "There is no field 'marks': did you mean 'marks_too'?"),
+        ({}, "The field 'text' is missing: give the text to be read."),
+    ):
+        answer = word_site.post("/api/words", wrong)
+        assert (answer.status, answer.json["error"]) == (422, sentence)

@@ -31,8 +31,15 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def visit(browser: Any, site: Site) -> Iterator[Any]:
+def served_by() -> str:
+    """Which server the page is of; tests of another one say so."""
+    return "site"
+
+
+@pytest.fixture
+def visit(browser: Any, served_by: str, request: pytest.FixtureRequest) -> Iterator[Any]:
     """Opens the page; afterwards nothing may have been complained about, and nothing asked of other hosts."""
+    site: Site = request.getfixturevalue(served_by)
     contexts, complaints = [], []
 
     def visit(path: str = "/", **settings: Any) -> Any:
@@ -363,3 +370,61 @@ def test_every_control_has_a_name(visit: Any) -> None:
     ]
     assert len(controls) > 20
     assert not [control for control in controls if '"' not in control]
+
+
+def test_without_a_model_of_words_nothing_speaks_of_them(visit: Any) -> None:
+    page = visit()
+    page.wait_for_selector(".health[data-status=ready]")
+    assert page.is_hidden("#words-mode")
+    assert page.is_hidden("#words")
+    assert page.locator("text=made-up words").filter(visible=True).count() == 0
+
+
+@pytest.mark.parametrize("served_by", ["word_site"])
+def test_a_text_in_made_up_words_is_read(visit: Any) -> None:
+    page = visit()
+    page.check("input[name=mode][value=words]")
+    assert page.input_value("#text") == ""
+    page.click("#go")
+    assert "Paste a text first" in page.inner_text("#trouble")
+    page.check("#make-up")
+    page.fill("#text", "The name of the object is <b>a name</b>, and the value of the object is a value.")
+    assert page.inner_text("#length") == "19 words, 9 different"
+    page.click("#go")
+    page.wait_for_selector("#words-text .cell")
+    settle(page)
+    assert page.is_hidden("#empty")
+    assert page.is_hidden("#result")
+    assert not page.is_checked("#make-up")  # the text that stands there now is in made-up words
+    cells = page.locator("#words-text .cell")
+    assert cells.count() == 19
+    assert page.locator("#words-text .mark").all_inner_texts() == ["<", ">", "</", ">,", "."]
+    first, *_, last = page.locator("#word-list .from").all_inner_texts()
+    assert len({first, last}) == 2
+    assert cells.first.locator("i").text_content() == first  # the commonest word
+    cells.first.hover()
+    assert page.locator("#words-text .cell.marked").count() == 4
+    assert "In truth it is “the”." in page.inner_text("#word-body .says")
+    assert "of 19 are right" in page.inner_text("#words-facts")
+    cells.nth(1).hover()
+    assert "In truth it is “name”." in page.inner_text("#word-body .says")
+    assert page.locator("#word-body .word-bar").count() == 5
+    assert "words expected to be right" in page.inner_text("#news")
+
+    page.check("input[name=mode][value=decipher]")
+    decipher(page)
+    assert page.is_hidden("#words")
+    assert page.locator("#rows button").count() > 0
+
+
+@pytest.mark.parametrize("served_by", ["word_site"])
+def test_the_page_of_words_fits_a_phone(visit: Any) -> None:
+    page = visit("/#words", viewport={"width": 390, "height": 800})
+    page.wait_for_selector("#words-text .cell")
+    assert page.is_checked("input[name=mode][value=words]")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.fill("#text", "too few")
+    page.click("#go")
+    page.wait_for_selector("#trouble:not([hidden])")
+    assert "The text has 2 words" in page.inner_text("#trouble")
+    visit.complaints.clear()  # the browser notes the answer of 422

@@ -23,14 +23,18 @@ from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab
 
 
-def test_the_command_serves_until_it_is_interrupted(tiny_model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("model", "names_words"), [("tiny_model", False), ("word_model", True)])
+def test_the_command_serves_until_it_is_interrupted(
+    model: str, names_words: bool, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """With a model of tokens, the bundled one of characters is beside it."""
     command = [
         sys.executable,
         "-m",
         "lexinvariant",
         "serve",
         "--model",
-        str(tiny_model),
+        str(request.getfixturevalue(model)),
         "--port",
         "0",
         "--no-warm-up",
@@ -49,7 +53,8 @@ def test_the_command_serves_until_it_is_interrupted(tiny_model: Path, tmp_path: 
             found = re.fullmatch(r"The page is at (http://127\.0\.0\.1:\d+) \(Ctrl-C stops it\)\.\n", line)
             assert found, line
             with urllib.request.urlopen(f"{found[1]}/api/health", timeout=30) as answer:
-                assert json.load(answer)["model"] == "tiny"
+                health = json.load(answer)
+            assert (health["model"], health["names_words"], health["symbols"]) == ("tiny", names_words, 128)
         finally:
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=30)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lexinvariant.cli.compiled import keep_compiled_programs
-from lexinvariant.cli.files import read_text
+from lexinvariant.cli.files import text_or_file
 from lexinvariant.errors import UserError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant decipher")
     if arguments.top < 0:
         raise UserError(f"--top {arguments.top} is no number of readings: give 0 or more.")
-    text = _text(arguments)
+    text = text_or_file(arguments.text, arguments.file, "decipher")
     cribs = _cribs(arguments.crib)
     keep_compiled_programs()
     from lexinvariant.decipher.alphabet import split_symbols
@@ -87,18 +87,6 @@ def main(argv: list[str]) -> int:
     else:
         show(found, symbols, language, Console(highlight=False, soft_wrap=True))
     return 0
-
-
-def _text(arguments: Arguments) -> str:
-    if bool(arguments.text) == bool(arguments.file):
-        raise UserError("There is nothing to decipher: give a TEXT, --file F, or - for standard input.")
-    if arguments.file or arguments.text == "-":
-        name = arguments.file or "-"
-        text = read_text(name).rstrip("\r\n")
-        if "\0" in text:
-            raise UserError(f"{name} is a binary file: give a text.")
-        return text
-    return arguments.text
 
 
 def _cribs(pairs: Sequence[str]) -> dict[str, str]:
@@ -139,17 +127,20 @@ def show(found: "Decipherment", symbols: str | Sequence[str], language: "Languag
         console.print(Text(f"or, {other.probability:.1%}: {shown}"))
 
 
+def colour(p: float) -> str:
+    return next(colour for least, colour in LEVELS if p >= least)
+
+
 def coloured(plaintext: str, symbols: Sequence[str], p_T: Sequence[float | None]) -> Text:
     """The plaintext, each character in the colour of its probability; a symbol that was kept (None) has none."""
     pieces = []
     start = 0
     for symbol, p in zip(symbols, p_T, strict=True):
         end = start + (len(symbol) if p is None else 1)  # what was kept may be a sign of several characters
-        colour = "" if p is None else next(colour for least, colour in LEVELS if p >= least)
-        pieces.append((colour, plaintext[start:end]))
+        pieces.append(("" if p is None else colour(p), plaintext[start:end]))
         start = end
     runs = groupby(pieces, key=itemgetter(0))
-    return Text.assemble(*(("".join(piece for _, piece in run), colour) for colour, run in runs))
+    return Text.assemble(*(("".join(piece for _, piece in run), style) for style, run in runs))
 
 
 def _shown(symbol: str) -> str:

@@ -13,3 +13,16 @@ def read_text(name: str) -> str:
     if not text:
         raise UserError(f"{name} is empty: give a file with some text.")
     return text
+
+
+def text_or_file(text: str, file: str, what_for: str) -> str:
+    """The text of a command that takes TEXT, --file F, or - for standard input."""
+    if bool(text) == bool(file):
+        raise UserError(f"There is nothing to {what_for}: give a TEXT, --file F, or - for standard input.")
+    if not file and text != "-":
+        return text
+    name = file or "-"
+    read = read_text(name).rstrip("\r\n")
+    if "\0" in read:
+        raise UserError(f"{name} is a binary file: give a text.")
+    return read

@@ -14,6 +14,7 @@ COMMANDS = {
     "train": "train a model from a preset, or go on with a run",
     "export": "turn a run into a model that can be loaded and shared",
     "decipher": "read a substitution cipher",
+    "semantic": "read a text whose words were replaced by made-up ones",
     "language": "build another language for the solver of ciphers",
     "score": "log-probabilities of texts under a model",
     "evaluate": "loss of a model on held-out data",

@@ -25,7 +25,8 @@ class Arguments:
     """
 
     model: str = "bundled"
-    """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package."""
+    """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package. A model
+    of tokens reads texts in made-up words, beside the bundled one, which reads ciphers of characters."""
     host: str = "127.0.0.1"
     """Address to listen at. With any other than your own machine's, whoever reaches it can use the page."""
     port: int = 8765
@@ -46,11 +47,19 @@ def main(argv: list[str]) -> int:
     import uvicorn
 
     from lexinvariant.api import load
+    from lexinvariant.text import HuggingFaceVocab
     from lexinvariant.web.app import Limits, create_app
     from lexinvariant.web.service import Service
 
     with listen(arguments.host, arguments.port) as listening:
-        service = Service(load(arguments.model), model_name(arguments.model), warm_up=arguments.warm_up)
+        model = load(arguments.model)
+        names_words = isinstance(model.vocab, HuggingFaceVocab)
+        service = Service(
+            load() if names_words else model,
+            model_name(arguments.model),
+            word_model=model if names_words else None,
+            warm_up=arguments.warm_up,
+        )
         app = create_app(service, Limits(seconds=arguments.time_limit), served_as=arguments.host)
         config = uvicorn.Config(
             app,

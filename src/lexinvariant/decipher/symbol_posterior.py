@@ -6,6 +6,7 @@ windows, which vote.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import jax
@@ -51,12 +52,39 @@ def check_head(model: Weights) -> None:
         )
 
 
-def windows(n: int, longest: int, most: int = MAX_WINDOWS) -> list[slice]:
-    """Evenly spread windows that cover a text as far as `most` of them can."""
+def n_copies(config: ModelConfig) -> int:
+    """A causal model has seen nothing when it names the first symbols of a text, so it reads the text twice, and what
+    it says the second time counts."""
+    return 1 if config.has_hindsight else 2
+
+
+def longest_window(config: ModelConfig) -> int:
+    return config.context // n_copies(config)
+
+
+def windows(n: int, longest: int, most: int | None = MAX_WINDOWS) -> list[slice]:
+    """Evenly spread windows that cover a text, as far as `most` of them can."""
     if n <= longest:
         return [slice(0, n)]
-    starts = np.linspace(0, n - longest, min(most, -(-n // longest))).round().astype(int)
+    needed = -(-n // longest)
+    starts = np.linspace(0, n - longest, min(most or needed, needed)).round().astype(int)
     return [slice(start, start + longest) for start in starts.tolist()]
+
+
+def read_windows(
+    model: Weights, symbol_T: NDArray[np.integer], draws: int = 1, most: int | None = MAX_WINDOWS
+) -> Iterator[tuple[NDArray[np.integer], jax.Array]]:
+    """The head's word on a text, window by window and draw by draw: symbols, and logp_NV of what each of them is."""
+    copies, longest = n_copies(model.config), longest_window(model.config)
+    length = copies * min(longest, bucket(min(len(symbol_T), longest)))
+    for window in windows(len(symbol_T), longest, most):
+        part = symbol_T[window]
+        row = np.resize(part, length)  # repeated, to fill a power of two
+        counted = slice(len(part)) if copies == 1 else slice(len(part), None)
+        tok_BT = jnp.asarray(row[None].astype(np.int32))
+        for draw in range(draws):
+            logp_BTV = _logp_at_positions(model.params, model.config, tok_BT, len(part), draw)
+            yield row[counted], logp_BTV[0, counted]
 
 
 def symbol_posterior(
@@ -67,21 +95,10 @@ def symbol_posterior(
     A character that the model does not know is as likely as any.
     """
     check_head(model)
-    # A causal model has seen nothing when it names the first symbols of a text, so it reads the text twice, and what it
-    # says the second time counts.
-    copies = 1 if model.config.has_hindsight else 2
-    longest = model.config.context // copies
-    length = copies * min(longest, bucket(min(len(symbol_T), longest)))
     total_SV, n_S = np.zeros((n_symbols, model.config.vocab_size)), np.zeros(n_symbols)
-    for window in windows(len(symbol_T), longest):
-        part = symbol_T[window]
-        row = np.resize(part, length)  # repeated, to fill a power of two
-        counted = slice(len(part)) if copies == 1 else slice(len(part), None)
-        tok_BT = jnp.asarray(row[None].astype(np.int32))
-        for draw in range(draws):
-            logp_BTV = _logp_at_positions(model.params, model.config, tok_BT, len(part), draw)
-            np.add.at(total_SV, row[counted], np.asarray(logp_BTV[0, counted], np.float64))
-            n_S += np.bincount(row[counted], minlength=n_symbols)
+    for symbol_N, logp_NV in read_windows(model, symbol_T, draws):
+        np.add.at(total_SV, symbol_N, np.asarray(logp_NV, np.float64))
+        n_S += np.bincount(symbol_N, minlength=n_symbols)
     unknown = -np.log(model.config.vocab_size)
     mean_SV = np.where(n_S[:, None] > 0, total_SV / np.maximum(n_S, 1)[:, None], unknown)
     mean_SV = np.column_stack([mean_SV, np.full(n_symbols, unknown)])

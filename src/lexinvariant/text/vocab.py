@@ -216,10 +216,11 @@ def load_vocab(spec: str | Path) -> Vocab:
 def _load_folder(folder: Path) -> Vocab:
     from lexinvariant.text.tokenizer import HuggingFaceVocab
 
-    name = None
+    name = size = None
     if (folder / VOCAB_FILE).is_file():
         try:
-            name = str(json.loads((folder / VOCAB_FILE).read_text())["name"])
+            described = json.loads((folder / VOCAB_FILE).read_text())
+            name, size = str(described["name"]), described.get("size")
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"{folder / VOCAB_FILE} is damaged: restore it or prepare the folder again"
@@ -228,7 +229,13 @@ def _load_folder(folder: Path) -> Vocab:
             return built_in
     if not (folder / TOKENIZER_FILE).is_file():
         raise UserError(f"the folder {folder} holds no {TOKENIZER_FILE}: name a folder or file that does")
-    return HuggingFaceVocab.from_file(folder / TOKENIZER_FILE, name)
+    vocab = HuggingFaceVocab.from_file(folder / TOKENIZER_FILE, name)
+    if size not in (None, vocab.size):
+        raise UserError(
+            f"{folder / TOKENIZER_FILE} has {vocab.size} tokens and {VOCAB_FILE} beside it says {size}: it belongs to "
+            "something else, so restore the one that was there"
+        )
+    return vocab
 
 
 def _looks_local(spec: str) -> bool:

@@ -18,15 +18,15 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from lexinvariant.errors import UserError
-from lexinvariant.web.examples import examples
 from lexinvariant.web.guard import Guard
 from lexinvariant.web.requests import (
     MAX_QUOTED,
-    CipherRequest,
     DecipherRequest,
     EncipherRequest,
+    Question,
     RequestError,
     TraceRequest,
+    WordsRequest,
     parse,
 )
 from lexinvariant.web.service import Service
@@ -75,7 +75,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     return bytes(body)
 
 
-async def wait_for(request: Request, service: Service, question: CipherRequest, limits: Limits) -> Response:
+async def wait_for(request: Request, service: Service, question: Question, limits: Limits) -> Response:
     """The answer, unless it takes too long; a client that has gone takes its question along."""
     future = service.ask(question)
     coming = asyncio.wrap_future(future)
@@ -123,7 +123,9 @@ async def explain(request: Request, error: Exception) -> Response:
 def create_app(service: Service, limits: Limits = Limits(), served_as: str = "localhost") -> ASGIApp:  # noqa: B008
     """The application around a service; `served_as` is the host name it answers for besides addresses."""
 
-    def ask(kind: type[DecipherRequest] | type[TraceRequest]) -> Callable[[Request], Awaitable[Response]]:
+    def ask(
+        kind: type[DecipherRequest] | type[TraceRequest] | type[WordsRequest],
+    ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             try:
                 question = parse(await read_body(request, limits), kind)
@@ -137,7 +139,7 @@ def create_app(service: Service, limits: Limits = Limits(), served_as: str = "lo
         return JSONResponse(parse(await read_body(request, limits), EncipherRequest).answer())
 
     async def show_examples(request: Request) -> Response:
-        return JSONResponse({"examples": examples()})
+        return JSONResponse({"examples": service.examples()})
 
     async def health(request: Request) -> Response:
         return JSONResponse(service.health())
@@ -154,6 +156,7 @@ def create_app(service: Service, limits: Limits = Limits(), served_as: str = "lo
     interface = [
         Route("/decipher", ask(DecipherRequest), methods=["POST"]),
         Route("/trace", ask(TraceRequest), methods=["POST"]),
+        Route("/words", ask(WordsRequest), methods=["POST"]),
         Route("/encipher", encipher, methods=["POST"]),
         Route("/examples", show_examples),
         Route("/health", health),

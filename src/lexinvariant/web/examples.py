@@ -18,6 +18,19 @@ NOTE = (
     "chest is under the stairs."
 )
 
+STORY = (
+    "The old man and the boy lived in a house on the hill, and from the window of the house they could see the sea. In "
+    "the morning the boy went down to the water and looked for wood, and in the evening he came back to the house with "
+    "all the wood that he had found. The old man made a fire of it, and they sat by the fire and talked of the day.\n"
+    "One day the boy found a box in the sand. It was a small box, and there was no key to it. He took the box to the "
+    "house and put it on the table. What is in the box? said the boy. I do not know, said the old man, but it has come "
+    "to us from the sea, and what comes from the sea is not ours. We will keep it in the house, and if they come for "
+    "it we will give it back to them.\n"
+    "So the box was in the house for a year, and no one came for it. In the night the boy looked at the box and "
+    "thought of what was in it. There was a letter in it, he thought, or a map of the land on the other side of the "
+    "sea. But he did not open it, for the old man had said that it was not theirs, and the boy did as the old man said."
+)
+
 PAPER_TITLES = {
     "bat": ("Joe's zat", "z is b here: h, c and m fit as well for a while."),
     "rat": ("A zat in the pazk", "z is r here: it looks like c until “zight”."),
@@ -62,6 +75,19 @@ def examples() -> list[dict[str, Any]]:
         for paper in PAPER_TEXTS
     ]
     return ours + paper
+
+
+def word_example() -> dict[str, Any]:
+    """For a server whose model names words."""
+    made_up = EncipherRequest(STORY, "words", seed=7).answer()
+    return _example(
+        "words",
+        "A tale in made-up words",
+        "Every word changed for a made-up one.",
+        made_up["ciphertext"],
+        key=made_up["key"],
+        group="words",
+    )
 
 
 def _example(name: str, title: str, about: str, text: str, **rest: Any) -> dict[str, Any]:

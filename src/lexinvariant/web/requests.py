@@ -9,10 +9,11 @@ from msgspec import Meta
 
 from lexinvariant.decipher.alphabet import Alphabet, split_symbols
 from lexinvariant.decipher.cipher import LOWERCASE, PRINTABLE, random_cipher
+from lexinvariant.decipher.word_cipher import encipher_words
 from lexinvariant.errors import nearest
 from lexinvariant.text.letters import letters_only
 
-Into = Literal["letters", "ascii", "shapes"]
+Into = Literal["letters", "ascii", "shapes", "words"]
 SHAPES = "★☆●○■□▲△▼▽◆◇♠♤♣♧♥♡♦♢☀☁☂☎☯♪"
 MAX_ALTERNATIVES = 20
 MAX_SEED = 2**53  # beyond it JavaScript's numbers have gaps
@@ -72,6 +73,16 @@ class TraceRequest(CipherRequest, frozen=True):
     """Asks for what was known of the key after every symbol."""
 
 
+class WordsRequest(msgspec.Struct, frozen=True):
+    """Asks what the made-up words of a text stand for; the fields mean what `lexinvariant semantic` means by them."""
+
+    text: Text
+    marks_too: Flag = False
+    top: Annotated[
+        int, Meta(ge=1, le=MAX_ALTERNATIVES, description=f"a whole number from 1 to {MAX_ALTERNATIVES}")
+    ] = 5
+
+
 class EncipherRequest(msgspec.Struct, frozen=True):
     """A text to be enciphered with a random key, or with the one that a seed names."""
 
@@ -81,6 +92,9 @@ class EncipherRequest(msgspec.Struct, frozen=True):
 
     def answer(self) -> dict[str, Any]:
         """The ciphertext, and the key from each cipher symbol to what it stands for."""
+        if self.into == "words":
+            enciphered = encipher_words(self.text, self.seed)
+            return {"ciphertext": enciphered.ciphertext, "key": enciphered.key, "seed": self.seed}
         cipher = random_cipher(self.seed, alphabet=PRINTABLE if self.into == "ascii" else LOWERCASE)
         written = dict(zip(cipher.alphabet, cipher.written, strict=True))
         plaintext = self.text
@@ -97,7 +111,9 @@ class EncipherRequest(msgspec.Struct, frozen=True):
         }
 
 
-Request = TypeVar("Request", CipherRequest, DecipherRequest, TraceRequest, EncipherRequest)
+Question = CipherRequest | WordsRequest
+"""What the worker is asked."""
+Request = TypeVar("Request", bound=msgspec.Struct)
 
 
 def parse(body: bytes, kind: type[Request]) -> Request:

@@ -1,8 +1,9 @@
-"""One model, and all that is asked of it."""
+"""The models of a page, and all that is asked of them."""
 
 import json
 from collections.abc import Hashable
 from concurrent.futures import Future
+from time import perf_counter
 from typing import Any
 
 import lexinvariant
@@ -10,19 +11,32 @@ from lexinvariant.api import Model
 from lexinvariant.decipher.solve import Decipherment, Solver
 from lexinvariant.decipher.symbol_posterior import check_head
 from lexinvariant.decipher.trace import LENGTHS, Trace, trace
-from lexinvariant.web.examples import MESSAGE, examples
-from lexinvariant.web.requests import CipherRequest, DecipherRequest, TraceRequest
+from lexinvariant.decipher.words import check_word_model, read_words
+from lexinvariant.errors import UserError
+from lexinvariant.web.examples import MESSAGE, examples, word_example
+from lexinvariant.web.requests import CipherRequest, DecipherRequest, Question, TraceRequest, WordsRequest
 from lexinvariant.web.worker import Worker
+
+LONGEST_IN_WORDS = 20_000
+"""Characters; all of a text in made-up words is read, so that a longer one would hold up the others."""
 
 
 class Service:
-    """Readings and traces of one model, made by one worker."""
+    """Readings and traces of one model of characters, and readings of another one of words, made by one worker."""
 
     def __init__(
-        self, model: Model, name: str, *, solver: Solver | None = None, warm_up: bool = True
+        self,
+        model: Model,
+        name: str,
+        *,
+        word_model: Model | None = None,
+        solver: Solver | None = None,
+        warm_up: bool = True,
     ) -> None:
         check_head(model)  # without it no question could be answered: better told at the start
-        self.model, self.name = model, name
+        if word_model is not None:
+            check_word_model(word_model)
+        self.model, self.word_model, self.name = model, word_model, name
         self.solver = solver or Solver(model)
         self.worker = Worker(self._answer)
         self.warming: list[Future[bytes]] = []
@@ -34,8 +48,13 @@ class Service:
             ]
         for n in LENGTHS if warm_up else ():
             self.warming.append(self.ask(TraceRequest((MESSAGE * 2)[:n]), when_idle=True))
+        if word_model is not None and warm_up:
+            self.warming.append(self.ask(WordsRequest(word_example()["text"]), when_idle=True))
 
-    def ask(self, question: CipherRequest, *, when_idle: bool = False) -> "Future[bytes]":
+    def examples(self) -> list[dict[str, Any]]:
+        return examples() + ([word_example()] if self.word_model is not None else [])
+
+    def ask(self, question: Question, *, when_idle: bool = False) -> "Future[bytes]":
         """The answer to come, as JSON."""
         return self.worker.ask(question, when_idle=when_idle)
 
@@ -47,11 +66,16 @@ class Service:
             "model": self.name,
             "symbols": config.vocab_size,
             "context": config.context,
+            "names_words": self.word_model is not None,
             "waiting": self.worker.n_waiting,
         }
 
     def _answer(self, question: Hashable) -> bytes:
-        assert isinstance(question, CipherRequest)
+        assert isinstance(question, Question)
+        answer = self._read_words(question) if isinstance(question, WordsRequest) else self._read(question)
+        return json.dumps(answer, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+    def _read(self, question: CipherRequest) -> dict[str, Any]:
         known: dict[str, Any] = {
             "cribs": question.cribs,
             "crib_text": question.crib_text,
@@ -63,6 +87,24 @@ class Service:
             answer = self.solver.read([question.symbols], **known, top=question.top)[0]
         else:
             answer = trace(self.model, question.symbols, **known)
-        return json.dumps(
-            answer.to_json(), ensure_ascii=False, allow_nan=False, separators=(",", ":")
-        ).encode()
+        return answer.to_json()
+
+    def _read_words(self, question: WordsRequest) -> dict[str, Any]:
+        if self.word_model is None:
+            raise UserError(
+                "This server has no model that names words: start it with --model and a lexinvariant model of tokens."
+            )
+        if len(question.text) > LONGEST_IN_WORDS:
+            raise UserError(
+                f"Up to {LONGEST_IN_WORDS:,} characters of made-up words are read here at a time: send a shorter text, "
+                "or use `lexinvariant semantic`."
+            )
+        before = perf_counter()
+        reading = read_words(self.word_model, question.text, marks_too=question.marks_too)
+        number = {word: s for s, word in enumerate(reading.words)}
+        # The text as read, and the number of each word in it: a page need not find words itself.
+        pieces = [[piece, number.get(word or "", -1)] for piece, word in reading.pieces() if piece]
+        return reading.to_json(question.top) | {
+            "pieces": pieces,
+            "seconds": round(perf_counter() - before, 3),
+        }

@@ -8,14 +8,21 @@ import { Player } from "./player.js";
 import { Stage } from "./stage.js";
 import { Trace } from "./trace.js";
 import { drawTeaser } from "./teaser.js";
+import { Words } from "./words.js";
 
 const state = { asked: null, reading: null, trace: null, truth: null, cribs: {}, marked: -1, waiting: null, noticed: false };
 const stage = new Stage(find("stage"), (row) => row >= 0 && mark(row, false));
 const map = new HeatMap((row, focusPin, character) => mark(row, focusPin, character));
 const player = new Player(show, rest);
+const words = new Words();
 const inspector = new Inspector({ onPin: pin, onUnpin: unpin, onLeave: (row) => map.focus(row) });
 
 const mode = () => document.querySelector("input[name=mode]:checked").value;
+const FORMS = {
+  decipher: { label: "Ciphertext", placeholder: "Paste a ciphertext, in any symbols.", go: "Decipher", missing: "Paste a ciphertext first, or choose an example." },
+  encipher: { label: "Text to encipher", placeholder: "Write anything: it gets a random key, and the model does not see it.", go: "Encipher it", missing: "Write something to encipher first." },
+  words: { label: "Text in made-up words", placeholder: "Paste a text whose words were replaced one for one by made-up ones; the longer, the better.", go: "Read", missing: "Paste a text first, or choose the example." },
+};
 const tell = (sentence) => (find("news").textContent = sentence);
 
 function trouble(sentence) {
@@ -25,7 +32,7 @@ function trouble(sentence) {
 
 function busy(on, label) {
   document.body.classList.toggle("busy", on);
-  find("go").textContent = label ?? (mode() === "decipher" ? "Decipher" : "Encipher it");
+  find("go").textContent = label ?? FORMS[mode()].go;
   find("result").setAttribute("aria-busy", String(on));
 }
 
@@ -61,8 +68,7 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
       inspector.trouble(error.message);
     } else {
       trouble(error.message);
-      find("result").hidden = true;
-      find("empty").hidden = false;
+      only("empty");
     }
   } finally {
     if (waiting === state.waiting) busy(false);
@@ -82,8 +88,7 @@ const sureness = () => {
 // The ciphertext at once, dimmed, while the model reads it.
 function preview({ text, tokens }) {
   player.pause(false);
-  find("empty").hidden = true;
-  find("result").hidden = false;
+  only("result");
   find("result").classList.add("waiting");
   const cells = symbols(text, tokens).slice(0, 512);
   stage.build(cells, cells.map((cell) => (/\s/.test(cell) ? -1 : 0)));
@@ -239,7 +244,11 @@ find("ask").addEventListener("submit", async (event) => {
   const text = find("text").value;
   if (!text.trim()) {
     find("text").focus();
-    return trouble(mode() === "decipher" ? "Paste a ciphertext first, or choose an example." : "Write something to encipher first.");
+    return trouble(FORMS[mode()].missing);
+  }
+  if (mode() === "words") {
+    press(null);
+    return readWords(text, text === state.own?.ciphertext ? state.own.key : null, find("make-up").checked);
   }
   if (mode() === "encipher") return encipher(text);
   press(null);
@@ -272,6 +281,42 @@ async function encipher(text) {
   }
 }
 
+// A text in made-up words; those of a plain one are made up first.
+async function readWords(text, truth, makeUp = false) {
+  state.waiting?.abort();
+  const waiting = (state.waiting = new AbortController());
+  trouble(null);
+  busy(true, "Reading…");
+  tell("Reading the text.");
+  player.pause(false);
+  try {
+    if (makeUp) {
+      state.own = await post("/api/encipher", { text, into: "words" }, waiting.signal);
+      [text, truth] = [state.own.ciphertext, state.own.key];
+      find("make-up").checked = false;
+      fill(text, "auto", false);
+    }
+    const answer = await post("/api/words", { text, marks_too: find("marks-too").checked }, waiting.signal);
+    if (waiting !== state.waiting) return;
+    only("words");
+    words.build(answer, truth);
+    find("words").scrollIntoView({ behavior: calm() ? "auto" : "smooth", block: "start" });
+    tell(`${find("words-moment").textContent}. ${answer.plaintext.slice(0, 600)}`);
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    tell("");
+    trouble(error.message);
+    only("empty");
+  } finally {
+    if (waiting === state.waiting) busy(false);
+  }
+}
+
+// One of the three stands under the form.
+function only(id) {
+  for (const each of ["result", "words", "empty"]) find(each).hidden = each !== id;
+}
+
 function fill(text, alphabet, unspaced) {
   find("text").value = text;
   find("alphabet").value = alphabet;
@@ -283,9 +328,11 @@ function fill(text, alphabet, unspaced) {
 
 function count() {
   const text = find("text").value;
-  const cells = text.trim() ? symbols(text, mode() === "decipher" && find("alphabet").value === "tokens") : [];
+  const inWords = mode() === "words";
+  const cells = !text.trim() ? [] : inWords ? (text.toLowerCase().match(/\p{L}+/gu) ?? []) : symbols(text, mode() === "decipher" && find("alphabet").value === "tokens");
   const distinct = new Set(cells).size;
-  const many = cells.length === 1 ? "1 symbol" : `${cells.length.toLocaleString("en")} symbols`;
+  const kind = inWords ? "word" : "symbol";
+  const many = cells.length === 1 ? `1 ${kind}` : `${cells.length.toLocaleString("en")} ${kind}s`;
   find("length").textContent = cells.length ? `${many}, ${distinct} different` : "";
 }
 
@@ -305,18 +352,19 @@ function noticeNumbers() {
 
 function choose(value) {
   document.querySelector(`input[name=mode][value=${value}]`).checked = true;
-  const decipher = value === "decipher";
-  find("text-label").textContent = decipher ? "Ciphertext" : "Text to encipher";
-  find("text").placeholder = decipher ? "Paste a ciphertext, in any symbols." : "Write anything: it gets a random key, and the model does not see it.";
-  for (const element of document.querySelectorAll(".for-decipher")) element.hidden = !decipher;
-  for (const element of document.querySelectorAll(".for-encipher")) element.hidden = decipher;
-  find("go").textContent = decipher ? "Decipher" : "Encipher it";
+  const { label, placeholder, go } = FORMS[value];
+  find("text-label").textContent = label;
+  find("text").placeholder = placeholder;
+  for (const name of Object.keys(FORMS))
+    for (const element of document.querySelectorAll(`.for-${name}`)) element.hidden = name !== value;
+  find("go").textContent = go;
 }
 
 for (const input of document.querySelectorAll("input[name=mode]"))
   input.addEventListener("change", () => {
     choose(mode());
-    if (mode() === "encipher" && state.filled === find("text").value) fill("", "auto", false);
+    if (mode() !== "decipher" && state.filled === find("text").value) fill("", "auto", false);
+    count();
     find("text").focus();
   });
 find("text").addEventListener("input", () => {
@@ -346,10 +394,16 @@ find("copy").addEventListener("click", async () => {
 // ---- the start
 
 function run(example) {
-  choose("decipher");
+  const inWords = example.group === "words";
+  choose(inWords ? "words" : "decipher");
   fill(example.text, example.alphabet, example.unspaced);
   state.filled = example.text;
   press(example.name);
+  if (inWords) {
+    state.own = { ciphertext: example.text, key: example.key };
+    find("make-up").checked = find("marks-too").checked = false;
+    return readWords(example.text, example.key);
+  }
   start(asked(example.text), { truth: example.key, focus: example.focus });
 }
 
@@ -370,7 +424,8 @@ function chips(examples, group, title) {
 
 async function health() {
   try {
-    const { status, model } = await get("/api/health");
+    const { status, model, names_words } = await get("/api/health");
+    find("words-mode").hidden = !names_words;
     find("health").textContent = `${model} · ${status}`;
     find("health").dataset.status = status;
     if (status !== "ready") setTimeout(health, 2000);
@@ -388,7 +443,9 @@ async function begin() {
   drawTeaser(find("teaser"));
   try {
     const { examples } = await get("/api/examples");
-    find("examples").replaceChildren(chips(examples, "ours", "Try"), chips(examples, "paper", "From the paper"));
+    const groups = { ours: "Try", paper: "From the paper", words: "Made-up words" };
+    const held = Object.entries(groups).filter(([group]) => examples.some((example) => example.group === group));
+    find("examples").replaceChildren(...held.map(([group, title]) => chips(examples, group, title)));
     const wanted = examples.find(({ name }) => name === decodeURIComponent(location.hash.slice(1)));
     if (wanted) run(wanted);
     else if (!find("text").value && examples.length) {
