@@ -102,7 +102,7 @@ class Asked:
 def run(options: Options, recorder: Recorder) -> None:
     """Of each model a row about every kind of question, one a question, and one an example."""
     models = open_one_or_pair(options.model, options.baseline)
-    sorts = [ask(sort, options, models[0]) for sort in dict.fromkeys(options.sorts)]
+    sorts = [ask(sort, options, models[0]) for sort in _sorts(options, models[0])]
     examples = _examples(options, models[0])
     for asked in sorts:
         told = f"{len(asked.questions)} questions about {asked.sort}"
@@ -168,6 +168,19 @@ def _n_continued(evaluated: EvaluatedModel, options: Options) -> int:
     return options.continuation or (16 if evaluated.knows_characters else 5)
 
 
+def _sorts(options: Options, evaluated: EvaluatedModel) -> list[Sort]:
+    """Spelled out in characters, a generated passage is too long for what it says."""
+    sorts = [sort for sort in SORTS if sort in options.sorts]
+    if evaluated.knows_characters:
+        sorts = [sort for sort in sorts if sort != "templates"]
+    if not sorts:
+        raise UserError(
+            f"{evaluated.name} has no questions to answer: give --sorts stories, which is the one for a model of "
+            "characters, or a model with a tokenizer and --sorts templates."
+        )
+    return sorts
+
+
 def passage_budget(evaluated: EvaluatedModel, options: Options) -> int:
     """Tokens that a passage may take so that every question about it, and what follows, fits."""
     vocab, context = evaluated.model.vocab, evaluated.model.config.context
@@ -206,7 +219,7 @@ def ask(sort: Sort, options: Options, evaluated: EvaluatedModel) -> Asked:
         made = make_template_questions(options.prompts, options.seed, design)
         if not made:
             raise UserError(
-                f"A generated passage does not fit the {most} tokens that the prompt leaves for it, or has too few words "
+                f"A generated passage does not fit the {most} tokens that a prompt leaves for it, or has too few words "
                 f"for {options.shots} solved questions: give a model with a longer context, a greater --length, fewer "
                 "--shots, or --sorts stories."
             )

@@ -139,6 +139,8 @@ def section(rows: Rows) -> Section | None:
     accuracies = rows.latest_of_each(Accuracy, lambda row: row.group)
     if not accuracies:
         return None
+    # Models side by side.
+    accuracies.sort(key=lambda row: (row.setting, SORTS.index(row.sort), row.text, KINDS.index(row.asked)))
     examples = beside(rows.latest_of_each(ExampleAnswered, lambda row: row.group), accuracies)
     stories = [
         row for row in accuracies if row.sort == "stories" and row.shots == 0 and row.reading == "plain"
