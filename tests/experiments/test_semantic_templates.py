@@ -19,7 +19,7 @@ def n_words(parts: list[str]) -> list[int]:
     return [len(part.split()) for part in parts]
 
 
-DESIGN = Design(n_words, 350)
+DESIGN = Design(n_words, 350, most_listed=300)
 COMPLETED = ("class", "frame")
 
 
@@ -118,7 +118,11 @@ def test_only_the_papers_wording_has_solved_questions(shots: int) -> None:
 
 
 def test_what_does_not_fit_is_not_made() -> None:
-    assert make_template_questions(5, 0, replace(DESIGN, most=20)) == []
+    assert make_template_questions(5, 0, replace(DESIGN, most=20, most_listed=20)) == []
     assert make_template_questions(5, 0, replace(DESIGN, shots=9)) == []  # there are eight other words
-    short, long = (make_template_questions(1, 0, replace(DESIGN, most=most))[0] for most in (120, 350))
-    assert len(short.passage) < len(long.passage)
+    for changed in ({"most": 120}, {"most_listed": 120}):
+        short, long = (
+            make_template_questions(3, 0, design) for design in (replace(DESIGN, **changed), DESIGN)
+        )
+        shorter = [len(a.passage) < len(b.passage) for a, b in zip(short, long, strict=True)]
+        assert shorter == [("most_listed" in changed) == (a.kind == "paper's wording") for a in short]

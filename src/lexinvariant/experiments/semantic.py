@@ -47,7 +47,7 @@ from lexinvariant.results.semantic import (
     Reading,
     Sort,
 )
-from lexinvariant.text import read_documents
+from lexinvariant.text import Vocab, read_documents
 
 EXAMPLE_CATEGORY, EXAMPLE_OPTIONS, EXAMPLE_RIGHT = "drink", ("restaurants", "music", "coffee", "father"), 2
 SHORTEST_PASSAGE = 32  # tokens; less than this says nothing about its words
@@ -181,29 +181,37 @@ def _sorts(options: Options, evaluated: EvaluatedModel) -> list[Sort]:
     return sorts
 
 
-def passage_budget(evaluated: EvaluatedModel, options: Options) -> int:
-    """Tokens that a passage may take so that every question about it, and what follows, fits."""
+def completion_budget(evaluated: EvaluatedModel, options: Options) -> int:
+    """Tokens that a prompt may take so that every option, and what is written freely, fits after it."""
     vocab, context = evaluated.model.vocab, evaluated.model.config.context
     if options.length > context:
         raise UserError(
             f"--length is {options.length} and the context of {evaluated.name} has {context} tokens: give at most that."
         )
-    longest = max(len(ids) for ids in vocab.encode_batch([options.lead + word for word in CATEGORY_OF]))
+    return (options.length or context) - max(
+        _longest_option(vocab, options), _n_continued(evaluated, options)
+    )
+
+
+def passage_budget(evaluated: EvaluatedModel, options: Options) -> int:
+    """Tokens that a passage may take so that every question in the paper's wording fits after it."""
+    vocab, longest = evaluated.model.vocab, _longest_option(evaluated.model.vocab, options)
     frame = max(
         len(ids) for ids in vocab.encode_batch(["\n" + question_text(c, [""] * OPTIONS) for c in CATEGORIES])
     )
-    budget = (
-        (options.length or context)
-        - (1 + options.shots) * (frame + OPTIONS * longest)
-        - options.shots * longest
-        - max(longest, _n_continued(evaluated, options))
-    )
+    questions = (1 + options.shots) * (frame + OPTIONS * longest) + options.shots * longest
+    budget = completion_budget(evaluated, options) - questions
     if budget < SHORTEST_PASSAGE:
         raise UserError(
-            f"A prompt of {options.length or context} tokens leaves {max(budget, 0)} for a passage: give a model whose "
-            f"context has at least {SHORTEST_PASSAGE - budget} more, fewer --shots or a greater --length."
+            f"A prompt of {options.length or evaluated.model.config.context} tokens leaves {max(budget, 0)} for a "
+            f"passage: give a model whose context has at least {SHORTEST_PASSAGE - budget} more, fewer --shots or a "
+            "greater --length."
         )
     return budget
+
+
+def _longest_option(vocab: Vocab, options: Options) -> int:
+    return max(len(ids) for ids in vocab.encode_batch([options.lead + word for word in CATEGORY_OF]))
 
 
 def ask(sort: Sort, options: Options, evaluated: EvaluatedModel) -> Asked:
@@ -215,7 +223,8 @@ def ask(sort: Sort, options: Options, evaluated: EvaluatedModel) -> Asked:
         return [len(ids) for ids in vocab.encode_batch(parts)]
 
     if sort == "templates":
-        design = Design(n_tokens, most, options.word_list, options.mixed, options.shots)
+        completed = completion_budget(evaluated, options)
+        design = Design(n_tokens, completed, most, options.word_list, options.mixed, options.shots)
         made = make_template_questions(options.prompts, options.seed, design)
         if not made:
             raise UserError(

@@ -40,7 +40,9 @@ class Design:
 
     n_tokens: CountTokens
     most: int
-    """Tokens of a passage."""
+    """Tokens of a passage with the sentence to complete."""
+    most_listed: int
+    """Tokens of a passage that the paper's wording asks about."""
     word_list: WordList = "test"
     mixed: bool = False
     """Sentences about everything in turn, in place of one category or pair after another."""
@@ -88,12 +90,13 @@ def _ask_category(
                 frames.insert(0, held_out[name])
             part.append([frame.replace("_", word) for frame in frames])
         parts.append(part)
-    passage = _passage(parts, [], design, rng)
+    asked_for = categories[0].name
+    asked = " " + held_out[asked_for].removesuffix(" _.")
+    most = design.most_listed if kind == "paper's wording" else design.most - design.total([asked])
+    passage = _passage(parts, [], most, design, rng)
     if passage is None:
         return None
-    asked_for = categories[0].name
     options = shuffled([own[0] for own in words.values()], rng)
-    asked = " " + held_out[asked_for].removesuffix(" _.")
     if kind == "paper's wording":
         solved = solved_questions(words, options, design.shots, rng)
         if solved is None:
@@ -108,11 +111,12 @@ def _ask_relation(
 ) -> Question | None:
     pairs = shuffled(relation.generated_of(design.word_list), rng)[: OPTIONS + TOLD_PAIRS]
     parts = [[[_put(frame, pair) for frame in shuffled(relation.frames, rng)]] for pair in pairs]
-    passage = _passage(parts, [_put(relation.told, pair) for pair in pairs[OPTIONS:]], design, rng)
+    told = [_put(relation.told, pair) for pair in pairs[OPTIONS:]]
+    asked = " " + _put(relation.told.removesuffix(" B."), pairs[0])
+    passage = _passage(parts, told, design.most - design.total([asked]), design, rng)
     if passage is None:
         return None
     options = shuffled([second for _, second in pairs[:OPTIONS]], rng)
-    asked = " " + _put(relation.told.removesuffix(" B."), pairs[0])
     right, kind = pairs[0][1], relation.name
     return _question(passage, asked, kind, kind, options, right, frozenset([right]), number)
 
@@ -142,14 +146,17 @@ def _question(
 
 
 def _passage(
-    parts: Sequence[Sequence[Sequence[str]]], last: Sequence[str], design: Design, rng: np.random.Generator
+    parts: Sequence[Sequence[Sequence[str]]],
+    last: Sequence[str],
+    most: int,
+    design: Design,
+    rng: np.random.Generator,
 ) -> str | None:
-    """The sentences of every word of every part, as many of each as fit, and the last ones; None if not even one fits.
-
-    In whole rounds: how often a word occurs tells nothing.
+    """The sentences of every word of every part, as many of each as fit `most` tokens, and the last ones; None if not
+    even one fits. All words have equally many: how often one occurs tells nothing.
     """
     each = min(len(sentences) for part in parts for sentences in part)
-    left = design.most - design.total(last)
+    left = most - design.total(last)
     kept = 0
     while kept < each:
         left -= design.total([sentences[kept] for part in parts for sentences in part])
