@@ -190,6 +190,22 @@ def test_an_option_is_scored_as_its_tokens_after_the_prompt(
     np.testing.assert_array_equal(tok_QN, greedy_tokens(model.params, model.config, prompts, 4))
 
 
+def test_a_calibrated_answer_compares_an_option_with_itself_after_other_questions(
+    measured: tuple[Options, Rows], tmp_path: Path
+) -> None:
+    options, _ = measured
+    evaluated = open_model(str(options.baseline))
+    questions = make_story_questions([SENTENCE], 2, 0).questions
+    answers = answer_questions(evaluated, questions, " ", 1, options, silent(tmp_path), calibrate=True)
+    for question, answer in zip(questions, answers, strict=True):
+        prompts = [encode(evaluated.model.vocab, question.passage + asked) for asked in question.asked_O]
+        assert len({prompt.tobytes() for prompt in prompts}) == 4
+        _, [tails] = spelled(evaluated, [question])
+        logp_AO, _ = read_questions(evaluated, prompts, [tails] * 4, 1, options, silent(tmp_path))
+        expected = np.array(answer.logp) - np.log(np.exp(logp_AO).sum(axis=0))
+        np.testing.assert_allclose(answer.above_mean or [], expected, rtol=1e-3)
+
+
 def test_draws_are_weighted_by_how_well_they_predict_the_prompt(
     measured: tuple[Options, Rows], tmp_path: Path
 ) -> None:
@@ -309,6 +325,7 @@ def summed_up(places: dict[str, str], logp_QO: np.ndarray, n_QO: np.ndarray, wri
             counts=list(q.counts),
             logp=logp.tolist(),
             tokens=n.tolist(),
+            above_mean=logp.tolist(),
             head=(-logp).tolist(),
             written=written.format(q.answer),
         )
@@ -330,6 +347,7 @@ def test_a_scorer_that_knows_is_always_right_and_one_that_does_not_care_has_a_qu
     knows_QO = np.eye(4)[right_of(30)] - 5
     knows = summed_up(places, knows_QO, n_QO, " - {}. and")
     assert knows.by_mean_token.value == knows.by_whole_option.value == 1.0
+    assert knows.by_calibrated == Share(1.0, 30)
     assert knows.by_head == Share(0.0, 30)  # told the contrary
     assert (knows.free_right, knows.free_named) == (Share(1.0, 30), 1.0)
     assert all(share.value == 1.0 for share in knows.by_category.values())

@@ -59,6 +59,7 @@ def test_a_passage_uses_all_words_and_never_says_the_answer(seed: int, mixed: bo
         assert question.answer in question.meant
         assert sum(option in question.meant for option in question.options) == 1
         assert f"{question.asked.strip()} {question.answer}" not in question.passage
+        assert len(set(question.asked_O)) == OPTIONS
         for option in question.options:
             assert f"{NAMED.format(CATEGORY_OF.get(option)).replace('_', option)}" not in question.passage
         if question.kind in COMPLETED:  # others of the category have been seen there, and only they

@@ -52,6 +52,7 @@ def write_questions(folder: Path, *, baseline: bool, characters: bool = False) -
                     Accuracy(
                         model=model, text=f"some {sort}", shots=0, reading=reading, sort=sort, asked=kind,
                         by_mean_token=Share(value, n), by_whole_option=Share(value - 0.1, n),
+                        by_calibrated=Share(0.7, n) if ours else None,
                         by_head=Share(0.31, n) if ours and not characters else None,
                         free_right=Share(0.3, n) if plain else None, free_named=0.5 if plain else None,
                         most_frequent=0.26, by_category=groups, by_times=counts,
@@ -97,11 +98,11 @@ def test_accuracy_is_told_by_sort_kind_measure_and_category(tmp_path: Path) -> N
     accuracy = table(made, "Questions answered rightly").rows
     questions = ("stories, paper's wording", "templates, class", "templates, frame")
     assert [row[1] for row in accuracy] == [question for question in questions for _ in range(3)]
-    assert [cell[:5] for cell in accuracy[0][3:7]] == ["60.0%", "50.0%", "31.0%", "30.0%"]
+    assert [cell[:5] for cell in accuracy[0][3:8]] == ["60.0%", "50.0%", "70.0%", "31.0%", "30.0%"]
     assert accuracy[0][-1] == "25%"
     enciphered = accuracy[-1]
     assert enciphered[0].startswith("twin (standard), enciphered text, ")
-    assert enciphered[5:8] == ("", "", "")  # neither a head nor free words
+    assert enciphered[5:9] == ("", "", "", "")  # neither a head nor free words
     categories = table(made, "By category")
     assert len(categories.header) == 1 + 3 * 2  # models and readings, by sort
     assert categories.rows[0][0] == "animal"

@@ -50,6 +50,7 @@ from lexinvariant.results.semantic import (
 from lexinvariant.text import Vocab, read_documents
 
 EXAMPLE_CATEGORY, EXAMPLE_OPTIONS, EXAMPLE_RIGHT = "drink", ("restaurants", "music", "coffee", "father"), 2
+EXAMPLE_CATEGORIES = ("place", "sound", EXAMPLE_CATEGORY, "person")
 SHORTEST_PASSAGE = 32  # tokens; less than this says nothing about its words
 
 
@@ -77,6 +78,9 @@ class Options(PairOptions):
     """Which words generated passages are made of: the design was tried on `development` alone."""
     mixed: bool = False
     """Generated sentences about everything in turn, in place of a paragraph for each category."""
+    calibrate: bool = False
+    """Ask for each of the four options in turn, and compare an option's likelihood with its mean over these questions:
+    takes four times as long."""
     continuation: CountOrZero = 0
     """Tokens that the model writes freely after the question; 0: 5 of a tokenizer, or 16 characters."""
     lead: str = " "
@@ -127,6 +131,7 @@ def run(options: Options, recorder: Recorder) -> None:
                     options,
                     recorder,
                     reading,
+                    options.calibrate,
                 )
             )
             for asked in sorts:
@@ -268,6 +273,7 @@ def summaries(
         free = [
             named_option(answer.written, answer.options) for answer in of_kind if answer.written is not None
         ]
+        compared = [answer.above_mean for answer in of_kind if answer.above_mean is not None]
         head = [answer.head for answer in of_kind if answer.head is not None]
         chosen = Counter(answer.chosen for answer in of_kind)
         times = [TIMES[min(answer.counts[answer.right], len(TIMES)) - 1] for answer in of_kind]
@@ -280,6 +286,7 @@ def summaries(
             asked=kind,
             by_mean_token=_share(credit_Q),
             by_whole_option=_share(credit(np.array([answer.logp for answer in of_kind]), right_Q)),
+            by_calibrated=_share(credit(np.array(compared), right_Q)) if compared else None,
             by_head=_share(credit(np.array(head), right_Q)) if head else None,
             free_right=_share(np.array(free) == right_Q) if free else None,
             free_named=float(np.mean([name is not None for name in free])) if free else None,
@@ -326,7 +333,7 @@ def _examples(options: Options, evaluated: EvaluatedModel) -> list[Example]:
         words = words_of(passage)
         question = Question(
             passage=passage,
-            asked=asked,
+            asked_O=tuple("\n" + question_text(name, EXAMPLE_OPTIONS) for name in EXAMPLE_CATEGORIES),
             kind="paper's wording",
             category=EXAMPLE_CATEGORY,
             options=EXAMPLE_OPTIONS,

@@ -39,6 +39,7 @@ def answer_questions(
     options: PairOptions,
     recorder: Recorder,
     reading: Reading = "plain",
+    calibrate: bool = False,
 ) -> list[Answer]:
     """Of each question all that can be measured; of enciphered text the likelihoods alone."""
     vocab, config = evaluated.model.vocab, evaluated.model.config
@@ -56,6 +57,11 @@ def answer_questions(
         written = [_readable(evaluated, *each) for each in zip(prompts, tok_QN, strict=True)]
         if config.decipher_head and config.lexicon.is_lexinvariant and not evaluated.knows_characters:
             head = head_scores(evaluated, questions, options, recorder).tolist()
+    above_QO = (
+        _above_mean(evaluated, questions, lead, options, recorder)
+        if calibrate and reading == "plain"
+        else None
+    )
     return [
         Answer(
             passage=question.passage_number,
@@ -66,11 +72,38 @@ def answer_questions(
             counts=list(question.counts),
             logp=logp_QO[q].tolist(),
             tokens=[len(end) for end in tails[q]],
+            above_mean=None if above_QO is None else above_QO[q].tolist(),
             head=head[q],
             written=written[q],
         )
         for q, question in enumerate(questions)
     ]
+
+
+def _above_mean(
+    evaluated: EvaluatedModel,
+    questions: Sequence[Question],
+    lead: str,
+    options: PairOptions,
+    recorder: Recorder,
+) -> np.ndarray:
+    """above_QO: the log-probability of each option after its question, above that of its mean probability after the
+    questions for each of the options. What makes an option likely whatever is asked (its place, its number, how
+    long ago it came) cancels out.
+    """
+    vocab = evaluated.model.vocab
+    prompts = [
+        encode(vocab, question.passage + asked) for question in questions for asked in question.asked_O
+    ]
+    tails = [
+        [encode(vocab, lead + option) for option in question.options]
+        for question in questions
+        for _ in question.asked_O
+    ]
+    logp_PO, _ = read_questions(evaluated, prompts, tails, 1, options, recorder)
+    logp_QAO = logp_PO.reshape(len(questions), OPTIONS, OPTIONS)
+    asked_QO = logp_QAO[np.arange(len(questions)), [question.right for question in questions]]
+    return asked_QO - np.logaddexp.reduce(logp_QAO, axis=1)
 
 
 def read_questions(

@@ -25,8 +25,8 @@ class Question:
     """A passage and four of its words, one of which is asked for."""
 
     passage: str
-    asked: str
-    """What follows the passage; the right option would come next."""
+    asked_O: tuple[str, ...]
+    """What could follow the passage to ask for each option: the right one's is the question."""
     kind: Kind
     category: str
     """Of the right option, or the relation that it stands in."""
@@ -37,6 +37,11 @@ class Question:
     meant: frozenset[str]
     """The words that the deciphering head should take the right option for: those of its category."""
     passage_number: int = -1
+
+    @property
+    def asked(self) -> str:
+        """What follows the passage; the right option would come next."""
+        return self.asked_O[self.right]
 
     @property
     def prompt(self) -> str:

@@ -118,7 +118,7 @@ def _ask(
     counts = words_of(passage)
     return Question(
         passage=passage,
-        asked=f"\n{solved}{question_text(category, options)}",
+        asked_O=tuple(f"\n{solved}{question_text(CATEGORY_OF[option], options)}" for option in options),
         kind="paper's wording",
         category=category,
         options=options,

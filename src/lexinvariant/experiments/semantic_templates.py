@@ -9,7 +9,7 @@ and whole) are used together, and of pairs that are not asked for the relation i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -90,9 +90,9 @@ def _ask_category(
                 frames.insert(0, held_out[name])
             part.append([frame.replace("_", word) for frame in frames])
         parts.append(part)
-    asked_for = categories[0].name
-    asked = " " + held_out[asked_for].removesuffix(" _.")
-    most = design.most_listed if kind == "paper's wording" else design.most - design.total([asked])
+    asked = {name: " " + frame.removesuffix(" _.") for name, frame in held_out.items()}
+    longest = max(design.n_tokens(list(asked.values())))
+    most = design.most_listed if kind == "paper's wording" else design.most - longest
     passage = _passage(parts, [], most, design, rng)
     if passage is None:
         return None
@@ -101,9 +101,10 @@ def _ask_category(
         solved = solved_questions(words, options, design.shots, rng)
         if solved is None:
             return None
-        asked = f"\n{solved}{question_text(asked_for, options)}"
-    meant = CATEGORIES[asked_for].words
-    return _question(passage, asked, kind, asked_for, options, words[asked_for][0], meant, number)
+        asked = {name: f"\n{solved}{question_text(name, options)}" for name in words}
+    by_option = {words[name][0]: text for name, text in asked.items()}
+    asked_for, right = categories[0], words[categories[0].name][0]
+    return _question(passage, by_option, kind, asked_for.name, options, right, asked_for.words, number)
 
 
 def _ask_relation(
@@ -112,18 +113,19 @@ def _ask_relation(
     pairs = shuffled(relation.generated_of(design.word_list), rng)[: OPTIONS + TOLD_PAIRS]
     parts = [[[_put(frame, pair) for frame in shuffled(relation.frames, rng)]] for pair in pairs]
     told = [_put(relation.told, pair) for pair in pairs[OPTIONS:]]
-    asked = " " + _put(relation.told.removesuffix(" B."), pairs[0])
-    passage = _passage(parts, told, design.most - design.total([asked]), design, rng)
+    by_option = {pair[1]: " " + _put(relation.told.removesuffix(" B."), pair) for pair in pairs[:OPTIONS]}
+    most = design.most - max(design.n_tokens(list(by_option.values())))
+    passage = _passage(parts, told, most, design, rng)
     if passage is None:
         return None
     options = shuffled([second for _, second in pairs[:OPTIONS]], rng)
     right, kind = pairs[0][1], relation.name
-    return _question(passage, asked, kind, kind, options, right, frozenset([right]), number)
+    return _question(passage, by_option, kind, kind, options, right, frozenset([right]), number)
 
 
 def _question(
     passage: str,
-    asked: str,
+    by_option: Mapping[str, str],
     kind: Kind,
     category: str,
     options: list[str],
@@ -134,7 +136,7 @@ def _question(
     counts = words_of(passage)
     return Question(
         passage=passage,
-        asked=asked,
+        asked_O=tuple(by_option[option] for option in options),
         kind=kind,
         category=category,
         options=tuple(options),

@@ -45,6 +45,8 @@ class Answer:
     logp: list[float]
     """Of each option, in nats."""
     tokens: list[int]
+    above_mean: list[float] | None = None
+    """The same, less that of the option's mean probability over the questions for each of the options."""
     head: list[float] | None = None
     """How probable the deciphering head finds it that each option is one of the words meant: logarithms."""
     written: str | None = None
@@ -93,6 +95,8 @@ class Accuracy(Measured, experiment="semantic", kind="accuracy"):
     by_mean_token: Share
     """Right by the likelihood of the mean token of each option."""
     by_whole_option: Share
+    by_calibrated: Share | None
+    """Right by how much likelier an option is than after the questions for the other options."""
     by_head: Share | None
     """Right by the deciphering head, where the model has one that names words."""
     free_right: Share | None
@@ -153,6 +157,7 @@ def section(rows: Rows) -> Section | None:
             sorts={row.sort for row in accuracies},
             shots=listed(row.shots for row in accuracies if row.shots),
             twin=any(row.model.role == "standard" for row in accuracies),
+            calibrated=any(row.by_calibrated for row in accuracies),
             head=any(row.by_head for row in accuracies),
         ),
         [_figure(group) for group in group_by(accuracies, lambda row: row.setting).values()],
@@ -193,6 +198,7 @@ def _accuracy_table(rows: list[Accuracy]) -> Table:
         Column("Questions", "by_mean_token.trials", ","),
         Column("By the mean token", "by_mean_token"),
         Column("By the whole option", "by_whole_option"),
+        Column("Calibrated", "by_calibrated"),
         Column("By the deciphering head", "by_head"),
         Column("Freely written: right", "free_right"),
         Column("Freely written: an option", "free_named", ".1%"),
@@ -260,7 +266,11 @@ def _figure(rows: list[Accuracy]) -> Figure:
     questions = list(dict.fromkeys(row.question for row in rows))
     by_question: dict[str, dict[str, Share]] = {}
     for row in rows:
-        measures = {row.who: row.by_mean_token, f"{row.model.name}, by its deciphering head": row.by_head}
+        measures = {
+            row.who: row.by_mean_token,
+            f"{row.who}, calibrated": row.by_calibrated,
+            f"{row.who}, by its deciphering head": row.by_head,
+        }
         for name, share in measures.items():
             if share is not None:
                 by_question.setdefault(name, {})[row.question] = share
