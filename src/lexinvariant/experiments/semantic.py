@@ -34,7 +34,7 @@ from lexinvariant.experiments.semantic_prompts import (
 )
 from lexinvariant.experiments.semantic_stories import cut_passages, make_story_questions
 from lexinvariant.experiments.semantic_templates import Design, make_template_questions
-from lexinvariant.experiments.semantic_words import CATEGORIES, CATEGORY_OF, WordList
+from lexinvariant.experiments.semantic_words import CATEGORIES, CATEGORY_OF, RELATIONS, WordList
 from lexinvariant.results.intervals import Share
 from lexinvariant.results.rows import group_by, hash_bytes, hash_files
 from lexinvariant.results.semantic import (
@@ -216,7 +216,11 @@ def passage_budget(evaluated: EvaluatedModel, options: Options) -> int:
 
 
 def _longest_option(vocab: Vocab, options: Options) -> int:
-    return max(len(ids) for ids in vocab.encode_batch([options.lead + word for word in CATEGORY_OF]))
+    words = [
+        *CATEGORY_OF,
+        *(word for relation in RELATIONS for pair in relation.test + relation.development for word in pair),
+    ]
+    return max(len(ids) for ids in vocab.encode_batch([options.lead + word for word in words]))
 
 
 def ask(sort: Sort, options: Options, evaluated: EvaluatedModel) -> Asked:
