@@ -17,7 +17,7 @@ from lexinvariant.model.ranks import check_prompt, symbols_by_rank, to_ranks
 from lexinvariant.rng import evaluation_keys
 
 
-def _n_ranks(config: ModelConfig, length: int) -> int:
+def n_ranks(config: ModelConfig, length: int) -> int:
     """With the `seen` readout a lexinvariant model needs a rank for each position at most."""
     only_seen = config.readout == "seen" and config.lexicon.is_lexinvariant
     return min(config.vocab_size, length) if only_seen else config.vocab_size
@@ -37,8 +37,8 @@ def _likeliest(logp: list[jax.Array], total: list[jax.Array]) -> tuple[jax.Array
     return rank_B, list(total_KB + chosen_KB)
 
 
-def _decode(params: Params, config: ModelConfig, states: list[DecodeState], n_tokens: int) -> np.ndarray:
-    """rank_BN: the likeliest ranks, under all draws at once."""
+def greedy_ranks(params: Params, config: ModelConfig, states: list[DecodeState], n_tokens: int) -> np.ndarray:
+    """rank_BN: the likeliest ranks after prompts that were read under some draws, by all draws at once."""
     chosen = []
     total = [state.prompt_logp_B for state in states]
     for n in range(n_tokens):
@@ -98,14 +98,14 @@ def greedy_tokens(
                 keys(address_S[index_B], k),
                 rank_BT,
                 n_B,
-                n_ranks=_n_ranks(config, length + n_tokens),
+                n_ranks=n_ranks(config, length + n_tokens),
                 max_new_tokens=n_tokens,
                 score_prompts=draws > 1,
                 dtype=dtype,
             )
             for k in range(draws)
         ]
-        chosen_BN = _decode(params, config, states, n_tokens)
+        chosen_BN = greedy_ranks(params, config, states, n_tokens)
         for b, i in enumerate(index_B[: len(prompts) - start]):
             tok_SN[i] = symbols_by_rank(config, prompts[i], seed)[chosen_BN[b]]
         advance(min(batch_size, len(prompts) - start))
