@@ -102,13 +102,12 @@ _CHAR_SMALL = TrainConfig(
 )
 
 # A deciphering head of 32,000 symbols costs as much as the layers, so it learns from one position in four. A word comes
-# back a few times at most, so counts tell more of it than of a character, and so does what comes later.
+# back a few times at most, so what comes later tells more of it than of a character: two layers look back.
 _TOKENS_SMALL = replace(
     _CHAR_SMALL,
     model=replace(
         _CHAR_SMALL.model,
         vocab_size=32_000,
-        count_occurrences=True,
         decipher_next=True,
         hindsight_layers=2,
         lexicon=LexiconConfig(kind="annealed", anneal_share=0.4),

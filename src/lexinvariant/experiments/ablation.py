@@ -109,9 +109,6 @@ VARIANTS = {
     "one lexicon": Variant(
         "permuted tables alone, never fresh Gaussians", {"model.lexicon.gaussian_share": 0.0}
     ),
-    "no counts": Variant(
-        "what a symbol's occurrences tell is left to attention", {"model.count_occurrences": False}
-    ),
     "counts": Variant("of a symbol's occurrences, added to its row", {"model.count_occurrences": True}),
     "no recall": Variant(
         "symbols scored by their drawn rows alone, not by their occurrences", {"model.recall_width": 0}
