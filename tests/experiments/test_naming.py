@@ -12,7 +12,7 @@ import pytest
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import held_out, open_model
-from lexinvariant.experiments.naming import Options, add_earlier_occurrences, token_ranks
+from lexinvariant.experiments.naming import Options, over_occurrences, token_ranks
 from lexinvariant.experiments.naming_passage import PASSAGE
 from lexinvariant.experiments.registry import Pair, find_experiment, read_all_rows
 from lexinvariant.model.decipher_head import decipher_logits
@@ -118,8 +118,8 @@ def test_left_contexts_of_all_occurrences_are_multiplied() -> None:
     rng = np.random.default_rng(0)
     tok_T, logp_TV = np.array([3, 1, 3, 3, 1, 0]), rng.normal(size=(6, 4))
     expected = [logp_TV[: t + 1][tok_T[: t + 1] == tok_T[t]].sum(axis=0) for t in range(6)]
-    add_earlier_occurrences(logp_TV, tok_T)
-    np.testing.assert_allclose(logp_TV, expected)
+    found = over_occurrences(jnp.asarray(logp_TV, jnp.float32), jnp.asarray(tok_T))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_a_text_says_little_about_a_large_key(measured: tuple[Options, Rows]) -> None:

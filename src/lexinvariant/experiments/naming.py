@@ -12,14 +12,15 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import logsumexp
 
+from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.probe import SymbolNamer, head_namer, hindsight_namer
 from lexinvariant.errors import UserError, nearest
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, HeldOut, held_out, open_one_or_pair
@@ -27,7 +28,8 @@ from lexinvariant.experiments.naming_passage import PASSAGE
 from lexinvariant.experiments.options import Count, PairOptions, choose_window
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.synthetic import token_counts
-from lexinvariant.model.scoring import next_token_log_probs
+from lexinvariant.model.params import Params
+from lexinvariant.model.readout import logits, predictors
 from lexinvariant.results import paper
 from lexinvariant.results.intervals import Share
 from lexinvariant.results.naming import (
@@ -151,7 +153,7 @@ def run(options: Options, recorder: Recorder) -> None:
     for namer, names in head_names(ours, namers, text, options, recorder).items():
         write(ours, namer, names)
     if len(models) == 2:
-        names, nats_ST = names_by_left_contexts(models[1], text, recorder)
+        names, nats_ST = names_by_left_contexts(models[1], text, options, recorder)
         write(models[1], "left contexts", names)
         types_ST = np.cumsum(text.occurrence_ST == 1, axis=1)
         points = unicity_points(types_ST, nats_ST / np.log(2), ours.model.config.vocab_size)
@@ -194,8 +196,8 @@ def head_names(
         for namer in namers
     }
     with recorder.progress(f"{evaluated.name}, sequences read", len(text.tok_ST)) as advance:
-        for s, logits in enumerate(_head_logits(evaluated, namers, text.tok_ST, text.piece_S, options)):
-            for namer, logits_KTV in logits.items():
+        for s, by_namer in enumerate(_head_logits(evaluated, namers, text.tok_ST, text.piece_S, options)):
+            for namer, logits_KTV in by_namer.items():
                 logp_T, likelier_T = _judge(logits_KTV, jnp.asarray(text.tok_ST[s]))
                 found[namer].logp_ST[s], found[namer].likelier_ST[s] = (
                     np.asarray(logp_T),
@@ -240,35 +242,37 @@ def _averaged(logits_KTV: jax.Array) -> jax.Array:
 
 
 def names_by_left_contexts(
-    standard: EvaluatedModel, text: HeldOut, recorder: Recorder
+    standard: EvaluatedModel, text: HeldOut, options: Options, recorder: Recorder
 ) -> tuple[Names, np.ndarray]:
     """Names of tokens if all others were known, and the standard model's loss of each token, nats_ST.
 
     Any token may be any name, so by Bayes p(name) goes with the product of p(name | left context of an occurrence).
     """
     shape = text.tok_ST.shape
-    names, nats_ST = Names(np.empty(shape), np.empty(shape, np.int64)), np.empty(shape)
+    names, nats_ST = Names(np.empty(shape, np.float32), np.empty(shape, np.int64)), np.empty(shape)
     model = standard.model
     with recorder.progress(f"{standard.name}, sequences read", shape[0]) as advance:
-        for s, tok_T in enumerate(text.tok_ST):
-            place_T = np.arange(len(tok_T))
-            product_TV = next_token_log_probs(model.params, model.config, tok_T)[:-1]
-            nats_ST[s] = -product_TV[place_T, tok_T]
-            add_earlier_occurrences(product_TV, tok_T)
-            right_T = product_TV[place_T, tok_T]
-            names.logp_ST[s] = right_T - logsumexp(product_TV, axis=1)
-            names.likelier_ST[s] = (product_TV > right_T[:, None]).sum(axis=1)
-            advance(1)
+        for rows, (logp_BT, h_BTD) in standard.forward(text.tok_ST, text.piece_S, options):
+            nats_ST[rows] = -np.asarray(logp_BT)
+            for s, h_TD in zip(range(rows.start, rows.stop), h_BTD, strict=True):
+                found = _left_contexts(model.params, model.config, h_TD, jnp.asarray(text.tok_ST[s]))
+                names.logp_ST[s], names.likelier_ST[s] = map(np.asarray, found)
+                advance(1)
     return names, nats_ST
 
 
-def add_earlier_occurrences(logp_TV: np.ndarray, tok_T: np.ndarray) -> None:
-    """In place: each row becomes the sum of the rows at all occurrences of its token so far."""
-    last: dict[int, int] = {}
-    for t, token in enumerate(tok_T.tolist()):
-        if token in last:
-            logp_TV[t] += logp_TV[last[token]]
-        last[token] = t
+@partial(jax.jit, static_argnames="config")
+def _left_contexts(
+    params: Params, config: ModelConfig, h_TD: jax.Array, tok_T: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    logits_1TV = logits(config, params.embedding.table_VD, predictors(params, h_TD[None]))
+    return _judge(over_occurrences(jax.nn.log_softmax(logits_1TV[0]), tok_T)[None], tok_T)
+
+
+def over_occurrences(logp_TV: jax.Array, tok_T: jax.Array) -> jax.Array:
+    """Each row becomes the sum of the rows at all occurrences of its token so far."""
+    so_far_TS = jnp.tril(tok_T[:, None] == tok_T).astype(jnp.float32)
+    return jnp.matmul(so_far_TS, logp_TV, precision="highest")
 
 
 def _text_to_follow(options: Options, evaluated: EvaluatedModel) -> tuple[str, np.ndarray]:
@@ -317,8 +321,8 @@ def follow(
     options: Options,
 ) -> list[FollowedToken]:
     """What the head takes these tokens of a text for, at each of their occurrences."""
-    [logits] = _head_logits(evaluated, namers, tok_T[None], np.zeros(1, np.int64), options)
-    p_TV = {namer: np.asarray(jnp.exp(_averaged(logits_KTV))) for namer, logits_KTV in logits.items()}
+    [by_namer] = _head_logits(evaluated, namers, tok_T[None], np.zeros(1, np.int64), options)
+    p_TV = {namer: np.asarray(jnp.exp(_averaged(logits_KTV))) for namer, logits_KTV in by_namer.items()}
     decode = evaluated.model.vocab.decode
 
     def guesses(p_V: np.ndarray) -> list[Guess]:
