@@ -10,7 +10,7 @@ Q statistics of a symbol's occurrences, G their buckets; the other axes are thos
 import jax
 import jax.numpy as jnp
 
-from lexinvariant.model.lexicon import Lexicon, first_position, rows_at
+from lexinvariant.model.lexicon import Lexicon, rows_at
 from lexinvariant.model.params import OCCURRENCE_BUCKETS, EmbeddingParams
 
 
@@ -39,14 +39,15 @@ def occurrence_statistics(tok_BT: jax.Array) -> jax.Array:
     often; how often it came before after the same symbol as now; how many different symbols have come.
     """
     position_T = jnp.arange(tok_BT.shape[1])
-    same_BTS = (tok_BT[:, :, None] == tok_BT[:, None, :]) & (position_T < position_T[:, None])
+    equal_BTS = tok_BT[:, :, None] == tok_BT[:, None, :]
+    same_BTS = equal_BTS & (position_T < position_T[:, None])
     times_BT = jnp.sum(same_BTS, axis=2)
     last_BT = jnp.max(jnp.where(same_BTS, position_T, -1), axis=2, initial=-1)
     gap_BT = jnp.where(last_BT < 0, 0, position_T - last_BT)
-    # A symbol's number is its first position; how often each has come, up to each position.
-    times_BTS = jnp.cumsum(jax.nn.one_hot(first_position(tok_BT), len(position_T), dtype=jnp.int32), axis=1)
-    more_frequent_BT = jnp.sum(times_BTS > times_BT[:, :, None] + 1, axis=2)
-    distinct_BT = jnp.sum(times_BTS > 0, axis=2)
+    # How often each symbol has come up to t; the symbols are told apart by the positions s where they are new.
+    came_BTS = jnp.where((times_BT == 0)[:, None, :], jnp.cumsum(equal_BTS, axis=1, dtype=jnp.int32), 0)
+    more_frequent_BT = jnp.sum(came_BTS > times_BT[:, :, None] + 1, axis=2)
+    distinct_BT = jnp.sum(came_BTS > 0, axis=2)
     same_pair_BTS = same_BTS[:, 1:, 1:] & same_BTS[:, :-1, :-1]
     pair_BT = jnp.pad(jnp.sum(same_pair_BTS, axis=2), ((0, 0), (1, 0)))
     return jnp.stack([times_BT, gap_BT, more_frequent_BT, pair_BT, distinct_BT], axis=2)
