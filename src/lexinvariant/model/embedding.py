@@ -48,8 +48,8 @@ def occurrence_statistics(tok_BT: jax.Array) -> jax.Array:
     came_BTS = jnp.where((times_BT == 0)[:, None, :], jnp.cumsum(equal_BTS, axis=1, dtype=jnp.int32), 0)
     more_frequent_BT = jnp.sum(came_BTS > times_BT[:, :, None] + 1, axis=2)
     distinct_BT = jnp.sum(came_BTS > 0, axis=2)
-    same_pair_BTS = same_BTS[:, 1:, 1:] & same_BTS[:, :-1, :-1]
-    pair_BT = jnp.pad(jnp.sum(same_pair_BTS, axis=2), ((0, 0), (1, 0)))
+    same_before_BTS = jnp.pad(same_BTS, ((0, 0), (1, 0), (1, 0)))[:, :-1, :-1]
+    pair_BT = jnp.sum(same_BTS & same_before_BTS, axis=2)
     return jnp.stack([times_BT, gap_BT, more_frequent_BT, pair_BT, distinct_BT], axis=2)
 
 
