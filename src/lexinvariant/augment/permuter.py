@@ -64,7 +64,8 @@ class TokenPermuter:
     special_ids: Sequence[int] = ()
     """Ids that never move and that nothing moves to."""
     permute_labels: bool = True
-    """Of a batch with labels: predict the tokens as they are after the move, or the original ones."""
+    """What a collator does with the labels of a batch: replace them alike, or leave the original tokens to be
+    predicted."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -72,11 +73,11 @@ class TokenPermuter:
             check_probability(self.p)
         if self.unit not in ("position", "type"):
             raise UserError(f'unit is "position" or "type", and not {self.unit!r}.')
-        if not 1 <= self.vocab_size < 2**31:
-            raise UserError(
-                f"A vocabulary has at least one id and fewer than 2^31, and not {self.vocab_size}."
-            )
-        special = sorted({operator.index(i) for i in self.special_ids})
+        if not isinstance(self.vocab_size, int) or not 1 <= self.vocab_size < 2**31:
+            raise UserError(f"vocab_size is a number of ids, from 1 to 2^31 - 1, and not {self.vocab_size}.")
+        if odd := [i for i in self.special_ids if not isinstance(i, (int, np.integer))]:
+            raise UserError(f"Special ids are integers, and not {odd[0]!r}.")
+        special = sorted({int(i) for i in self.special_ids})
         if special and not 0 <= special[0] <= special[-1] < self.vocab_size:
             outside = special[0] if special[0] < 0 else special[-1]
             raise UserError(
@@ -90,16 +91,16 @@ class TokenPermuter:
     @classmethod
     def from_tokenizer(cls, tokenizer: Any, **options: Any) -> Self:
         """For the vocabulary and the special ids of a Hugging Face tokenizer; options are the fields of the class."""
-        vocab_size, special_ids = tokenizer_ids(tokenizer)
-        special_ids += options.pop("special_ids", ())
-        if options.setdefault("vocab_size", vocab_size) < vocab_size:
+        n_ids, special_ids = tokenizer_ids(tokenizer)
+        vocab_size = options.pop("vocab_size", n_ids)
+        if vocab_size < n_ids:
             raise UserError(
-                f"The tokenizer has ids up to {vocab_size - 1}, which do not fit a vocabulary of "
-                f"{options['vocab_size']}: leave vocab_size out."
+                f"The tokenizer has ids up to {n_ids - 1}, which do not fit a vocabulary of {vocab_size}: leave "
+                "vocab_size out."
             )
-        # A model's table may have more rows than there are tokens; those mean nothing and stay alone.
-        special_ids += range(vocab_size, options["vocab_size"])
-        return cls(special_ids=special_ids, **options)
+        # A model's table may have more rows than there are tokens: those stand for nothing, and nothing moves there.
+        special_ids = (*special_ids, *range(n_ids, vocab_size), *options.pop("special_ids", ()))
+        return cls(vocab_size, special_ids=special_ids, **options)
 
     def __call__(self, tok_BT: Array, *, step: int, first_row: int = 0) -> Array:
         """The same sequences with a share of their tokens replaced.
@@ -147,7 +148,7 @@ class TokenPermuter:
         if not callable(self.p):
             return self.p
         p = self.p(step)
-        if isinstance(p, (int, float, np.number)):
+        if not _is_traced(p):
             check_probability(p, f" at step {step}")
         return p
 
@@ -164,7 +165,7 @@ class TokenPermuter:
 
     def _content_names(self, tok_BT: Array, epoch: int) -> NDArray[np.int32]:
         """name_B2: 64 bits a row, a hash of the epoch and of the tokens that can move."""
-        host_BT = np.asarray(tok_BT.detach().cpu() if hasattr(tok_BT, "detach") else tok_BT, np.int32)
+        host_BT = np.asarray(tok_BT.cpu() if hasattr(tok_BT, "cpu") else tok_BT, "<i4")
         counts_BT = (host_BT >= 0) & ~np.isin(host_BT, self.special_ids)
         digests = [
             hashlib.blake2b(
@@ -172,12 +173,12 @@ class TokenPermuter:
             ).digest()
             for row_T, counts_T in zip(host_BT, counts_BT, strict=True)
         ]
-        return np.frombuffer(b"".join(digests), np.int32).reshape(-1, 2)
+        return np.frombuffer(b"".join(digests), "<i4").reshape(-1, 2)
 
 
 def check_probability(p: float, where: str = "") -> None:
-    if not 0 <= p <= 1:  # NaN is refused too
-        raise UserError(f"p is a probability between 0 and 1, and not {p}{where}.")
+    if not isinstance(p, (int, float, np.number)) or not 0 <= p <= 1:  # NaN is refused too
+        raise UserError(f"p is a probability between 0 and 1, and not {p!r}{where}.")
 
 
 def tokenizer_ids(tokenizer: Any) -> tuple[int, tuple[int, ...]]:

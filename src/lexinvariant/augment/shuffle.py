@@ -1,8 +1,8 @@
 """Random numbers and permutations from integers alone: the same in NumPy, PyTorch and JAX, bit for bit.
 
 Everything is 32-bit signed integers that wrap around, because that is what all three libraries can do. A random number
-is a hash of its address (a seed, a step, a row, ...), so nothing is drawn in sequence and there is no state to save. The
-functions use operators and little else, and so serve arrays of any of the three; `x *= y` works in place where the
+is a hash of its address (a seed, a step, a row, ...), so nothing is drawn in sequence and there is no state to save.
+The functions use operators and little else, and so serve arrays of any of the three; `x *= y` works in place where the
 library can, on arrays that were made here.
 
 A permutation is a swap-or-not shuffle (Hoang, Morris and Rogaway, 2012), as in `model/permutation.py`: it finds the
@@ -47,7 +47,7 @@ def like(array: Array, values: np.ndarray) -> Array:
     """These values as an array of the same library, on the same device."""
     xp = namespace(array)
     if xp.__name__ == "torch":
-        return xp.as_tensor(values, device=array.device)
+        return xp.tensor(values, device=array.device)
     return xp.asarray(values)
 
 
