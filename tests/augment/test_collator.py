@@ -50,6 +50,15 @@ def test_torch_and_numpy_give_the_same_numbers(unit: Any) -> None:
     np.testing.assert_array_equal(by_content.numpy(), permuter.by_content(tok, epoch=3)[0])
 
 
+def test_a_tokenizer_of_transformers_gives_the_vocabulary_and_the_ids_that_stay() -> None:
+    tokenizer = transformers.ByT5Tokenizer()
+    permuter = TokenPermuter.from_tokenizer(tokenizer)
+    bytes_ = set(tokenizer(bytes(range(128)).decode(), add_special_tokens=False).input_ids)
+    assert permuter.vocab_size == len(tokenizer) == 384
+    assert set(permuter.special_ids) >= set(tokenizer.all_special_ids) >= {tokenizer.pad_token_id}
+    assert not set(permuter.special_ids) & bytes_
+
+
 def test_labels_go_with_their_tokens_or_stay_and_padding_stays() -> None:
     collator = augment.PermutingCollator(PERMUTER)
     collator.set_epoch(0)
@@ -126,6 +135,8 @@ def test_batches_that_cannot_be_permuted_are_refused() -> None:
         augment.PermutingCollator(PERMUTER)([(torch.arange(3), torch.arange(3))])
     with pytest.raises(UserError, match=r"Labels of the shape \(1,\).*permute_labels=False"):
         augment.PermutingCollator(PERMUTER)([{"input_ids": [3, 4], "labels": 1}])
+    with pytest.raises(UserError, match="a collator that pads"):
+        augment.PermutingCollator(PERMUTER)([{"input_ids": [3, 4]}, {"input_ids": [3]}])
     with pytest.raises(UserError, match="has the id 200"):
         augment.PermutingCollator(PERMUTER)([torch.tensor([V])])
     with pytest.raises(UserError, match=r"integers, and not torch\.float32"):

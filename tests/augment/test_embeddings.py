@@ -174,6 +174,14 @@ def test_outputs_may_keep_their_rows() -> None:
     torch.testing.assert_close(logits, states["h"] @ model.lm_head.weight.T)
 
 
+def test_logits_of_other_sequences_are_refused() -> None:
+    model = llama()
+    with augment.randomise_embeddings(model, 0.5):
+        model(tokens(3))
+        with pytest.raises(UserError, match=r"\(2, 5, 40\) are not .* of the 3 sequences"):
+            model(inputs_embeds=torch.zeros(2, 5, D, dtype=torch.float64))
+
+
 def test_mixed_precision_trains() -> None:
     model, tok = llama().float(), tokens()
     with augment.randomise_embeddings(model, 0.5), torch.autocast("cpu", torch.bfloat16):

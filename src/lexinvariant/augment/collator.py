@@ -24,7 +24,7 @@ class PermutingCollator:
     """
 
     def __init__(self, permuter: TokenPermuter, collator: Collator | None = None) -> None:
-        """Wraps `collator`, or without one PyTorch's or, for dictionaries, that of Transformers."""
+        """Wraps `collator`, or without one PyTorch's default for tensors and for dictionaries of lists or tensors."""
         self.permuter = permuter
         self.collator = collator or _default_collator
         # (epoch, step), in shared memory: a DataLoader's workers have copies of everything else.
@@ -71,7 +71,17 @@ class PermutingCollator:
 
 
 def _default_collator(examples: Sequence[Any]) -> Any:
+    """PyTorch's, which would take a list of token ids apart position by position."""
     if isinstance(examples[0], Mapping):
-        # PyTorch's takes lists in dictionaries apart position by position; token ids often come as lists.
-        examples = [{name: torch.as_tensor(value) for name, value in example.items()} for example in examples]
-    return default_collate(examples)
+        examples = [{name: _as_tensor(value) for name, value in example.items()} for example in examples]
+    try:
+        return default_collate(examples)
+    except RuntimeError as error:
+        raise UserError(
+            "The examples do not make a batch, perhaps as they differ in length: give PermutingCollator a collator "
+            f"that pads ({error})."
+        ) from error
+
+
+def _as_tensor(value: Any) -> Any:
+    return torch.as_tensor(value) if isinstance(value, list) else value

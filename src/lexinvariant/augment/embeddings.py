@@ -110,6 +110,11 @@ class RandomisedEmbeddings:
     def _read_out(self, readout: nn.Module, args: tuple[Tensor, ...], logits_BTV: Tensor) -> Tensor:
         if self._drawn is None or not readout.training:
             return logits_BTV
+        if logits_BTV.ndim != 3 or len(logits_BTV) != len(self._drawn.offset_B):
+            raise UserError(
+                f"Logits of the shape {tuple(logits_BTV.shape)} are not (batch, time, vocabulary) of the "
+                f"{len(self._drawn.offset_B)} sequences that were embedded: use outputs=False."
+            )
         norm_V, bias_V = readout.weight.detach().norm(dim=1), getattr(readout, "bias", None)
         random_BTV: Tensor = _RandomColumns.apply(logits_BTV, args[0], bias_V, norm_V, self._drawn)
         return random_BTV
