@@ -15,7 +15,6 @@ from lexinvariant.errors import UserError
 _HOMES = {
     "LinearAnneal": "lexinvariant.augment.permuter",
     "PermutingCollator": "lexinvariant.augment.collator",
-    "RandomisedEmbeddings": "lexinvariant.augment.embeddings",
     "TokenPermuter": "lexinvariant.augment.permuter",
     "permute_training_batches": "lexinvariant.augment.trainer",
     "randomise_embeddings": "lexinvariant.augment.embeddings",
