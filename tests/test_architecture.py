@@ -17,7 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 FLOORS = (
     {"errors", "progress"},
     {"config", "rng"},
-    {"text"},
+    {"text", "augment"},
     {"theory"},
     {"results"},
     {"model"},

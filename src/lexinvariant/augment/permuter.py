@@ -1,0 +1,244 @@
+"""B_p of the paper's appendix, for anyone's batches: some tokens replaced by a random permutation of the vocabulary.
+
+    B_p(x_i, pi) = pi(x_i) with probability p, and x_i otherwise
+
+with one permutation pi a sequence. A model that is trained on such sequences learns that some symbols mean what the
+context says they mean. The sequences may be NumPy arrays, PyTorch tensors or JAX arrays, and the numbers are the same.
+"""
+
+import hashlib
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexinvariant.augment.shuffle import Array, Stream, happens, hashed, like, namespace, shuffle
+from lexinvariant.errors import UserError
+
+# Hugging Face's and PyTorch's mark of a label that is not to be predicted.
+IGNORED_LABEL = -100
+
+Schedule = Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class LinearAnneal:
+    """p stays as it is until step `begin`, and then goes down in a straight line to 0 at step `end`."""
+
+    p: float
+    begin: int
+    end: int
+
+    def __post_init__(self) -> None:
+        check_probability(self.p)
+        if not 0 <= self.begin < self.end:
+            raise UserError(
+                f"Annealing needs 0 <= begin < end, and begin is {self.begin} and end is {self.end}: give the steps "
+                "between which p goes down to 0."
+            )
+
+    def __call__(self, step: int) -> float:
+        left = (self.end - step) / (self.end - self.begin)
+        if isinstance(left, float):
+            return self.p * min(max(left, 0.0), 1.0)
+        return self.p * namespace(left).clip(left, 0.0, 1.0)  # a step that is traced by jax.jit
+
+
+@dataclass(frozen=True)
+class TokenPermuter:
+    """Replaces a share p of the tokens of each sequence by their images under a random permutation of its own.
+
+    Nothing is drawn in sequence: what happens to a row is a function of (seed, step, row) and of the row alone.
+    """
+
+    vocab_size: int
+    p: float | Schedule = 0.2
+    """The share of tokens that move: a number, or a function of the step such as `LinearAnneal`."""
+    unit: Literal["position", "type"] = "position"
+    """What is chosen with probability p: each position of a sequence, or each token type of a sequence as a whole."""
+    special_ids: Sequence[int] = ()
+    """Ids that never move and that nothing moves to."""
+    permute_labels: bool = True
+    """What a collator does with the labels of a batch: replace them alike, or leave the original tokens to be
+    predicted."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not callable(self.p):
+            check_probability(self.p)
+        if self.unit not in ("position", "type"):
+            raise UserError(f'unit is "position" or "type", and not {self.unit!r}.')
+        if not isinstance(self.vocab_size, int) or not 1 <= self.vocab_size < 2**31:
+            raise UserError(f"vocab_size is a number of ids, from 1 to 2^31 - 1, and not {self.vocab_size}.")
+        if odd := [i for i in self.special_ids if not isinstance(i, (int, np.integer))]:
+            raise UserError(f"Special ids are integers, and not {odd[0]!r}.")
+        special = sorted({int(i) for i in self.special_ids})
+        if special and not 0 <= special[0] <= special[-1] < self.vocab_size:
+            outside = special[0] if special[0] < 0 else special[-1]
+            raise UserError(
+                f"The special id {outside} is not in the vocabulary of {self.vocab_size} ids: give a vocab_size that "
+                "holds all ids."
+            )
+        if len(special) == self.vocab_size:
+            raise UserError("All ids of the vocabulary are special, so no token could move: leave some out.")
+        object.__setattr__(self, "special_ids", tuple(special))
+
+    @classmethod
+    def from_tokenizer(cls, tokenizer: Any, **options: Any) -> Self:
+        """For the vocabulary and the special ids of a Hugging Face tokenizer; options are the fields of the class."""
+        n_ids, special_ids = tokenizer_ids(tokenizer)
+        vocab_size = options.pop("vocab_size", n_ids)
+        if vocab_size < n_ids:
+            raise UserError(
+                f"The tokenizer has ids up to {n_ids - 1}, which do not fit a vocabulary of {vocab_size}: leave "
+                "vocab_size out."
+            )
+        # A model's table may have more rows than there are tokens: those stand for nothing, and nothing moves there.
+        special_ids = (*special_ids, *range(n_ids, vocab_size), *options.pop("special_ids", ()))
+        return cls(vocab_size, special_ids=special_ids, **options)
+
+    def __call__(self, tok_BT: Array, *, step: int, first_row: int = 0) -> Array:
+        """The same sequences with a share of their tokens replaced.
+
+        `first_row` is the number of the first sequence in a batch that is spread over processes. Labels that belong to
+        the same positions (as in Transformers, which shifts them later) come out alike when called with the same step;
+        labels that were shifted already do not: replace tokens first and shift then. Labels of -100 stay.
+        """
+        ids_BT = _as_ids(tok_BT, self.vocab_size)
+        row_B1 = like(ids_BT, np.arange(first_row, first_row + len(ids_BT), dtype=np.int32)[:, None])
+        return self._permuted(ids_BT, step, _as_step(step), row_B1)
+
+    def by_content(self, tok_BT: Array, *labels_BT: Array, epoch: int, step: int = 0) -> tuple[Array, ...]:
+        """(tok_BT, *labels_BT): as a call, with each row's randomness named by its tokens and the epoch.
+
+        The same sequence moves alike in whatever batch, process or worker it turns up, and anew in every epoch; the
+        step is for a scheduled p alone. Special ids do not count, so that padding at the end changes nothing.
+        """
+        arrays = [_as_ids(array_BT, self.vocab_size) for array_BT in (tok_BT, *labels_BT)]
+        name_B2 = self._content_names(arrays[0], epoch)
+        return tuple(
+            self._permuted(ids_BT, step, like(ids_BT, name_B2[:, :1]), like(ids_BT, name_B2[:, 1:]))
+            for ids_BT in arrays
+        )
+
+    def _permuted(self, tok_BT: Array, step: int, *address: int | Array) -> Array:
+        """The tokens with those replaced that the address's random numbers choose."""
+        xp, p = namespace(tok_BT), self._p_at(step)
+        address = (self.seed, self.seed >> 32, *address)
+        id_BT = xp.asarray(tok_BT, dtype=xp.int32)
+        # Ordinary ids are numbered without the special ones, permuted, and numbered back.
+        rank_BT, ordinary_BT = id_BT, (id_BT >= 0) & (id_BT < self.vocab_size)
+        for start, end in self._special_ranges:
+            ordinary_BT = ordinary_BT & ((id_BT < start) | (id_BT >= end))
+            rank_BT = xp.where(id_BT >= end, rank_BT - (end - start), rank_BT)
+        image_BT = shuffle(rank_BT, self.vocab_size - len(self.special_ids), *address)
+        for start, end in self._special_ranges:
+            image_BT = xp.where(image_BT >= start, image_BT + (end - start), image_BT)
+        position_1T = like(id_BT, np.arange(id_BT.shape[1], dtype=np.int32)[None, :])
+        unit_BT = id_BT if self.unit == "type" else position_1T
+        moves_BT = ordinary_BT & happens(hashed(unit_BT, Stream.CHOICE, *address), p)
+        return xp.where(moves_BT, xp.asarray(image_BT, dtype=tok_BT.dtype), tok_BT)
+
+    def _p_at(self, step: int) -> float:
+        if not callable(self.p):
+            return self.p
+        p = self.p(step)
+        if not _is_traced(p):
+            check_probability(p, f" at step {step}")
+        return p
+
+    @cached_property
+    def _special_ranges(self) -> tuple[tuple[int, int], ...]:
+        """The special ids as runs of neighbours, (first, last + 1) each: most vocabularies have one or two."""
+        runs: list[tuple[int, int]] = []
+        for i in self.special_ids:
+            if runs and runs[-1][1] == i:
+                runs[-1] = (runs[-1][0], i + 1)
+            else:
+                runs.append((i, i + 1))
+        return tuple(runs)
+
+    def _content_names(self, tok_BT: Array, epoch: int) -> NDArray[np.int32]:
+        """name_B2: 64 bits a row, a hash of the epoch and of the tokens that can move."""
+        host_BT = np.asarray(tok_BT.cpu() if hasattr(tok_BT, "cpu") else tok_BT, "<i4")
+        counts_BT = (host_BT >= 0) & ~np.isin(host_BT, self.special_ids)
+        digests = [
+            hashlib.blake2b(
+                row_T[counts_T].tobytes(), digest_size=8, salt=epoch.to_bytes(8, "little")
+            ).digest()
+            for row_T, counts_T in zip(host_BT, counts_BT, strict=True)
+        ]
+        return np.frombuffer(b"".join(digests), "<i4").reshape(-1, 2)
+
+
+def check_probability(p: float, where: str = "") -> None:
+    if not isinstance(p, (int, float, np.number)) or not 0 <= p <= 1:  # NaN is refused too
+        raise UserError(f"p is a probability between 0 and 1, and not {p!r}{where}.")
+
+
+def tokenizer_ids(tokenizer: Any) -> tuple[int, tuple[int, ...]]:
+    """(vocab_size, special_ids) of a tokenizer of Hugging Face `transformers` or `tokenizers`.
+
+    An id below the largest that stands for no token counts as special: a model has never seen its row.
+    """
+    ids = set(tokenizer.get_vocab().values())
+    special = set(getattr(tokenizer, "all_special_ids", ()))
+    added = getattr(tokenizer, "added_tokens_decoder", None)
+    if added is None:
+        added = tokenizer.get_added_tokens_decoder()
+    special |= {i for i, token in added.items() if token.special}
+    vocab_size = max(ids | special) + 1
+    return vocab_size, tuple(sorted(special | (set(range(vocab_size)) - ids)))
+
+
+def _as_ids(tok_BT: Array, vocab_size: int) -> Array:
+    """The tokens as an array (a list of lists is one), if they are ids of the vocabulary or labels to be ignored."""
+    try:
+        ids_BT = tok_BT if hasattr(tok_BT, "dtype") else np.asarray(tok_BT)
+    except ValueError:
+        raise UserError("The sequences of a batch differ in length: pad them first.") from None
+    if "int" not in str(ids_BT.dtype):
+        raise UserError(
+            f"Token ids are integers, and not {ids_BT.dtype}: give the ids and not embeddings or text."
+        )
+    if len(ids_BT.shape) != 2:
+        raise UserError(
+            f"Token ids have the shape (batch, time), and not {tuple(ids_BT.shape)}: a single sequence is ids[None, :]."
+        )
+    if _is_traced(ids_BT) or 0 in ids_BT.shape:
+        return ids_BT
+    if (largest := int(ids_BT.max())) >= vocab_size:
+        raise UserError(
+            f"The batch has the id {largest}, and the vocabulary ends at {vocab_size - 1}: give the vocab_size of the "
+            "tokenizer that made the batch."
+        )
+    if int(ids_BT.min()) < 0:
+        negative = ids_BT[ids_BT < 0]
+        if bool((negative != IGNORED_LABEL).any()):
+            raise UserError(
+                f"The batch has an id of {int(negative.min())}: ids start at 0, and ignored labels are -100."
+            )
+    return ids_BT
+
+
+def _as_step(step: int) -> int:
+    """The step as an integer of Python, unless jax.jit traces it."""
+    if _is_traced(step):
+        return step
+    try:
+        number = operator.index(step)
+    except TypeError:
+        raise UserError(f"A step is an integer, and not {step!r}.") from None
+    if number < 0:
+        raise UserError(f"Steps are numbered from 0, and {number} is below.")
+    return number
+
+
+def _is_traced(array: Array) -> bool:
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(array, jax.core.Tracer)
