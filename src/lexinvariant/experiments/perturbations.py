@@ -26,27 +26,25 @@ false final finally float for goto if implements import instanceof int interface
 protected public return short static strictfp super switch synchronized this throw throws transient true try var void
 volatile while yield"""
 KEYWORDS = frozenset({*re.findall(r"\w+", _JAVA), *keyword.kwlist, "self", "cls", "String", "Object"})
-_NOT_BEFORE_A_DECLARATION = frozenset(
-    re.findall(
-        r"\w+",
-        "return new throw else in is not and or import package from assert case yield raise del extends",
-    )
-)
+_NO_TYPES = """and assert await case del do elif else except extends from if implements import in instanceof is lambda
+new not or package raise return throw throws until while with yield"""
+_NOT_BEFORE_A_DECLARATION = frozenset(re.findall(r"\w+", _NO_TYPES))
 # Strings and comments are matched to be left alone.
 _CODE = re.compile(
     r"""(?P<other>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|/\*.*?(?:\*/|\Z)|//[^\n]*|\#[^\n]*)|(?P<name>[A-Za-z_]\w*)""",
     re.DOTALL,
 )
-# After a type, `class` or `def`; assigned to at the start of a line; or counted up by a loop.
+# After a type or `def`; assigned to at the start of a line; the variable of a loop; or a class.
 _DECLARED = re.compile(
     r"(?P<before>\w+)[>\]]*[ \t]+(?P<name>[A-Za-z_]\w*)[ \t]*(?=[=;,):({])"
     r"|^[ \t]*(?P<assigned>[A-Za-z_]\w*)[ \t]*=(?!=)"
-    r"|\bfor[ \t]+(?P<loop>[A-Za-z_]\w*)[ \t]+in\b",
+    r"|\bfor[ \t]+(?P<loop>[A-Za-z_]\w*)[ \t]+in\b"
+    r"|\b(?:class|interface|enum)[ \t]+(?P<type>[A-Za-z_]\w*)",
     re.MULTILINE,
 )
 _PARAMETERS = re.compile(r"\bdef[ \t]+\w+\((?P<all>[^)]*)\)")
 _PARAMETER = re.compile(r"(?:^|,)[\s*]*([A-Za-z_]\w*)(?=\s*(?:[:=,]|$))")
-_LINE_OF_CODE = re.compile(r"[;{})\]:,(]$|^\s*(?://|/?\*|#|@)")
+_LINE_OF_CODE = re.compile(r"[;{})\]:,(]$|^(?://|/?\*|#|@|return\b|[\w.\[\]]+ [-+*/]?= )")
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ def rename_identifiers(known: Set[str]) -> Perturb:
 def declared_names(text: str) -> set[str]:
     code = _CODE.sub(lambda match: match[0] if match["name"] else '""', text)
     names = {
-        match["name"] or match["assigned"] or match["loop"]
+        match["name"] or match["assigned"] or match["loop"] or match["type"]
         for match in _DECLARED.finditer(code)
         if match["before"] not in _NOT_BEFORE_A_DECLARATION
     }

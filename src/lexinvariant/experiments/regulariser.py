@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from lexinvariant.config import LexiconConfig
 from lexinvariant.errors import UserError
 from lexinvariant.experiments import synthetic
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, HeldOut, held_out, open_model
@@ -207,7 +208,7 @@ def measure(
     evaluated: EvaluatedModel, place: str, texts: Texts, options: Options, recorder: Recorder
 ) -> RegularisedModel:
     """All that is measured of one model."""
-    contexts = texts.contexts
+    regulariser, evaluated, contexts = regulariser_of(evaluated), _as_used(evaluated), texts.contexts
     [logp_ST] = evaluated.log_probabilities(
         contexts.tok_ST, contexts.piece_S, options.scoring, recorder, "contexts"
     )
@@ -227,7 +228,7 @@ def measure(
         split=options.split,
         context=evaluated.model.config.context,
         model=evaluated.measured,
-        regulariser=regulariser_of(evaluated),
+        regulariser=regulariser,
         training_seed=_training_seed(place),
         loss=_per_text(nats_ST.sum(axis=1), np.full(len(nats_ST), nats_ST.shape[1])),
         tasks=_tasks(evaluated, options, recorder),
@@ -246,6 +247,13 @@ def regulariser_of(evaluated: EvaluatedModel) -> Regulariser:
     unit = f" by {lexicon.unit}" if lexicon.kind == "token-permuted" else ""
     targets = "" if lexicon.permute_targets or lexicon.kind == "mixed" else ", original targets"
     return Regulariser(f"{lexicon.kind}{unit}{targets}", lexicon.p, lexicon.p_anneal_share)
+
+
+def _as_used(evaluated: EvaluatedModel) -> EvaluatedModel:
+    """Without what its lexicon was in training: models that differ in nothing else are compiled once."""
+    config = evaluated.model.config
+    lexicon = LexiconConfig(config.lexicon.at_evaluation.kind, affine=config.lexicon.affine)
+    return replace(evaluated, model=replace(evaluated.model, config=replace(config, lexicon=lexicon)))
 
 
 def _training_seed(place: str) -> int:
