@@ -13,7 +13,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import held_out, open_model
 from lexinvariant.experiments.naming_passage import PASSAGE
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
-from lexinvariant.experiments.regulariser import Options, Written, by_rank, prepare_texts
+from lexinvariant.experiments.regulariser import Options, Written, by_rank, prepare_texts, text_sums
 from lexinvariant.model.scoring import score_tokens
 from lexinvariant.model.weights import save_model
 from lexinvariant.report.draw import draw
@@ -99,6 +99,15 @@ def test_ranks_and_occurrences_are_counted_apart() -> None:
     assert found["31-100"]["later"].estimate() is None
 
 
+def test_texts_are_kept_in_groups_that_sum_up_to_all() -> None:
+    nats, units = np.arange(120.0), np.full(120, 2)
+    found = text_sums(nats, units)
+    assert len(found.nats) == len(found.units) == 50
+    assert found.nats[:2] == [0 + 50 + 100, 1 + 51 + 101] and found.units[-1] == 4.0
+    estimate = found.estimate()
+    assert estimate is not None and estimate.value == pytest.approx(nats.mean() / 2)
+
+
 def test_added_nats_are_those_of_both_texts_scored_by_themselves(
     options: Options, rows: list[RegularisedModel]
 ) -> None:
@@ -108,7 +117,7 @@ def test_added_nats_are_those_of_both_texts_scored_by_themselves(
     assert set(rows[0].robustness) == set(texts.perturbed) == set(PERTURBATIONS)
     for name, (some, too_long) in texts.perturbed.items():
         found = rows[0].robustness[name]
-        assert found.too_long == too_long
+        assert (found.texts, found.too_long) == (len(some), too_long)
         for i, text in enumerate(some):
             clean, changed = ("".join(getattr(p, part) for p in text.pieces) for part in ("clean", "written"))
             before, after = (-score for score in evaluated.model.score([clean, changed]))

@@ -10,10 +10,10 @@ from lexinvariant.results.intervals import Share
 from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.regulariser import (
     LossByPass,
-    PerText,
     Perturbed,
     RegularisedModel,
     Regulariser,
+    TextSums,
     section,
 )
 from lexinvariant.results.rows import Rows
@@ -23,11 +23,12 @@ def row(
     kind: str, p: float, seed: int = 0, *, added: float = 0.0, share: float = 0.0, **changes: Any
 ) -> RegularisedModel:
     """A model that needs `added` nats a token more than 1, 2 and 9 on three texts."""
-    loss = PerText([10 * (nats + added) for nats in (1.0, 2.0, 9.0)], [10.0] * 3)
-    new_word = {"first": loss, "second": loss, "later": PerText([0.0] * 3, [0.0] * 3)}
+    loss = TextSums([10 * (nats + added) for nats in (1.0, 2.0, 9.0)], [10.0] * 3)
+    new_word = {"first": loss, "second": loss, "later": TextSums([0.0] * 3, [0.0] * 3)}
     fields: dict[str, Any] = {
         "label": "broad",
         "split": "test",
+        "sequences": 3,
         "context": 40,
         "model": MeasuredModel(
             f"{kind}-{p}-{seed}", f"{kind}{p}{seed}{share}", "standard", "words", 400, False
@@ -37,7 +38,7 @@ def row(
         "loss": loss,
         "tasks": {"LookUp": Share(0.2 + p / 2, 100)},
         "by_rank": {"1-10": new_word, "10,001+": new_word},
-        "robustness": {"made-up words": Perturbed(0, 0.2, loss, loss, new_word)},
+        "robustness": {"made-up words": Perturbed(3, 0, 0.2, loss, loss, new_word)},
         "by_pass": None,
     }
     return RegularisedModel(**fields | changes)
@@ -56,10 +57,10 @@ ROWS = [
 
 
 def test_ratios_weigh_texts_by_their_size() -> None:
-    found = PerText([1.0, 30.0], [1.0, 3.0]).estimate()
+    found = TextSums([1.0, 30.0], [1.0, 3.0]).estimate()
     assert found is not None
     assert (found.value, found.low, found.high) == pytest.approx((31 / 4, 1.0, 10.0))
-    assert PerText([0.0], [0.0]).estimate() is None
+    assert TextSums([0.0], [0.0]).estimate() is None
 
 
 def test_a_constant_difference_is_sure_though_the_losses_are_not() -> None:

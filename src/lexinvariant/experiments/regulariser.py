@@ -33,11 +33,11 @@ from lexinvariant.results.regulariser import (
     OCCURRENCE,
     LossByPass,
     Occurrence,
-    PerText,
     Perturbation,
     Perturbed,
     RegularisedModel,
     Regulariser,
+    TextSums,
 )
 from lexinvariant.results.rows import hash_bytes
 from lexinvariant.results.synthetic import TaskResult
@@ -46,6 +46,8 @@ from lexinvariant.text import CharVocab, HuggingFaceVocab, Vocab, open_data
 RARE_SHARE = 1 / 3
 """A word is rare if one of its tokens is not among this share of the vocabulary, the most frequent in the training
 text."""
+GROUPS = 50
+"""Of texts, which a bootstrap chooses from."""
 PERTURBED_SHARE = 0.5
 """Of the context that a clean text fills: written differently it takes more tokens."""
 
@@ -226,11 +228,12 @@ def measure(
     return RegularisedModel(
         label=options.corpus_name,
         split=options.split,
+        sequences=len(contexts.tok_ST),
         context=evaluated.model.config.context,
         model=evaluated.measured,
         regulariser=regulariser,
         training_seed=_training_seed(place),
-        loss=_per_text(nats_ST.sum(axis=1), np.full(len(nats_ST), nats_ST.shape[1])),
+        loss=text_sums(nats_ST.sum(axis=1), np.full(len(nats_ST), nats_ST.shape[1])),
         tasks=_tasks(evaluated, options, recorder),
         by_rank=by_rank(nats_ST, texts.rank_V[contexts.tok_ST], contexts.occurrence_ST),
         robustness=robustness,
@@ -297,32 +300,38 @@ def compare(
             new_word[one][0].append(sum(each))
             new_word[one][1].append(len(each))
     return Perturbed(
+        texts=len(scored),
         too_long=too_long,
         changed_share=1 - sum(sums["unchanged"]) / sum(sums["characters"]),
-        increase=_per_text(sums["all"], sums["characters"]),
-        increase_elsewhere=_per_text(sums["elsewhere"], sums["unchanged"]),
-        new_word={one: _per_text(*both) for one, both in new_word.items()},
+        increase=text_sums(sums["all"], sums["characters"]),
+        increase_elsewhere=text_sums(sums["elsewhere"], sums["unchanged"]),
+        new_word={one: text_sums(*both) for one, both in new_word.items()},
     )
 
 
 def by_rank(
     nats_ST: np.ndarray, rank_ST: np.ndarray, occurrence_ST: np.ndarray
-) -> dict[str, dict[Occurrence, PerText]]:
+) -> dict[str, dict[Occurrence, TextSums]]:
     """By the bins of the tokens' ranks that have any, and by occurrence in the context."""
     bin_ST, time_ST = RANKS.index(rank_ST), np.minimum(occurrence_ST, len(OCCURRENCE)) - 1
-    found: dict[str, dict[Occurrence, PerText]] = {}
+    found: dict[str, dict[Occurrence, TextSums]] = {}
     for i, name in enumerate(RANKS.names):
         if (bin_ST == i).any():
             parts = {one: (bin_ST == i) & (time_ST == time) for time, one in enumerate(OCCURRENCE)}
             found[name] = {
-                one: _per_text((nats_ST * part_ST).sum(axis=1), part_ST.sum(axis=1))
+                one: text_sums((nats_ST * part_ST).sum(axis=1), part_ST.sum(axis=1))
                 for one, part_ST in parts.items()
             }
     return found
 
 
-def _per_text(nats: Sequence[float] | np.ndarray, units: Sequence[float] | np.ndarray) -> PerText:
-    return PerText([round(float(n), 3) for n in nats], [float(n) for n in units])
+def text_sums(nats: Sequence[float] | np.ndarray, units: Sequence[float] | np.ndarray) -> TextSums:
+    """Of the nats and units of each text."""
+    group_S = np.arange(len(nats)) % GROUPS
+    return TextSums(
+        np.bincount(group_S, np.asarray(nats, float)).round(3).tolist(),
+        np.bincount(group_S, np.asarray(units, float)).tolist(),
+    )
 
 
 def _tasks(evaluated: EvaluatedModel, options: Options, recorder: Recorder) -> dict[str, Share]:

@@ -41,24 +41,24 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class PerText:
-    """A ratio of sums over texts, kept text by text, so that models can be compared on the same ones: nats, and how
-    many tokens or characters (or words) they were spent on.
+class TextSums:
+    """Nats, and how many tokens, characters or words they were spent on, whose ratio is what is measured; summed over
+    groups of texts, which are the same for all models, so that two of them can be compared on the same texts.
     """
 
     nats: list[float]
     units: list[float]
 
     def estimate(self) -> Estimate | None:
-        """With a bootstrap over texts; None where there is nothing to count."""
+        """With a bootstrap over groups; None where there is nothing to count."""
         return _bootstrap([self])
 
-    def minus(self, other: PerText) -> Estimate | None:
+    def minus(self, other: TextSums) -> Estimate | None:
         """The difference of two models on the same texts, which are resampled together."""
         return _bootstrap([self, other])
 
 
-def _bootstrap(parts: list[PerText]) -> Estimate | None:
+def _bootstrap(parts: list[TextSums]) -> Estimate | None:
     """The first ratio, or its difference from the second."""
     if any(sum(part.units) == 0 for part in parts):
         return None
@@ -89,15 +89,16 @@ class Regulariser:
 class Perturbed:
     """What it costs a model that texts are written differently, in nats beyond the same texts as they were."""
 
+    texts: int
     too_long: int
     """Texts that no longer fit the context, and were left out."""
     changed_share: float
     """Of the characters."""
-    increase: PerText
+    increase: TextSums
     """A character of the clean text."""
-    increase_elsewhere: PerText
+    increase_elsewhere: TextSums
     """The same in what was not changed: how much the changed words hurt the reading of the others."""
-    new_word: dict[Occurrence, PerText]
+    new_word: dict[Occurrence, TextSums]
     """Nats of a changed word, at its occurrences."""
 
 
@@ -122,15 +123,16 @@ class RegularisedModel(Row, experiment="regulariser", kind="model"):
     label: str
     """The corpus."""
     split: str
+    sequences: int
     context: int
     model: MeasuredModel
     regulariser: Regulariser
     training_seed: int
-    loss: PerText
+    loss: TextSums
     """Nats a token."""
     tasks: dict[str, Share]
     """Accuracy in LookUp and Permutation, where the vocabulary can write them."""
-    by_rank: dict[str, dict[Occurrence, PerText]]
+    by_rank: dict[str, dict[Occurrence, TextSums]]
     """Nats a token, by its place in the training text's order of frequency and its occurrence in the context."""
     robustness: dict[Perturbation, Perturbed]
     by_pass: LossByPass | None
@@ -354,7 +356,7 @@ def _overview(label: str, members: list[RegularisedModel]) -> Table:
             Column(f"Made-up word, {occurrence} time", _new_word("made-up words", occurrence))
             for occurrence in OCCURRENCE
         ),
-        Column("Texts", lambda row: len(row.loss.nats), ","),
+        Column("Contexts", lambda row: f"{row.sequences:,} of {row.context:,} tokens"),
     ]
     return make_table(words("overview", label=label), members, columns)
 
@@ -379,7 +381,7 @@ def _robustness_table(label: str, members: list[RegularisedModel]) -> Table | No
         ]
     some = [row for row in members if row.robustness]
     texts = "; ".join(
-        f"{name} {len(found.increase.nats)} texts, {found.changed_share:.0%} of characters changed"
+        f"{name} {found.texts} texts, {found.changed_share:.0%} of characters changed"
         for name, found in some[0].robustness.items()
     )
     return make_table(words("robustness", label=label, texts=texts), some, columns)
