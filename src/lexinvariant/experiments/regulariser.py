@@ -29,6 +29,7 @@ from lexinvariant.model.weights import find_model, read_description
 from lexinvariant.results.intervals import Share
 from lexinvariant.results.naming import RANKS
 from lexinvariant.results.regulariser import (
+    LEXINVARIANT,
     NO_REGULARISER,
     OCCURRENCE,
     LossByPass,
@@ -37,10 +38,10 @@ from lexinvariant.results.regulariser import (
     Perturbed,
     RegularisedModel,
     Regulariser,
-    TextSums,
 )
 from lexinvariant.results.rows import hash_bytes
 from lexinvariant.results.synthetic import TaskResult
+from lexinvariant.results.text_sums import TextSums
 from lexinvariant.text import CharVocab, HuggingFaceVocab, Vocab, open_data
 
 RARE_SHARE = 1 / 3
@@ -244,7 +245,7 @@ def measure(
 def regulariser_of(evaluated: EvaluatedModel) -> Regulariser:
     lexicon = evaluated.model.config.lexicon
     if lexicon.is_lexinvariant:
-        return Regulariser("lexinvariant", 1.0)
+        return Regulariser(LEXINVARIANT, 1.0)
     if not lexicon.is_regulariser or lexicon.p == 0:
         return Regulariser(NO_REGULARISER, 0.0)
     unit = f" by {lexicon.unit}" if lexicon.kind == "token-permuted" else ""

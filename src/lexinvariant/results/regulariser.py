@@ -7,67 +7,24 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Literal, get_args
 
-import numpy as np
-
 from lexinvariant.results import paper
 from lexinvariant.results.figure import Axis, Figure, Line, Mark, Panel, Reference
 from lexinvariant.results.intervals import Share
 from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.naming import RANKS
-from lexinvariant.results.perplexity import resampled
 from lexinvariant.results.prose import Prose
 from lexinvariant.results.rows import Row, Rows, group_by
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present, slug
+from lexinvariant.results.text_sums import Estimate, TextSums
 
 Perturbation = Literal["characters swapped", "rare words", "made-up words", "identifiers renamed"]
 PERTURBATIONS: tuple[Perturbation, ...] = get_args(Perturbation)
 Occurrence = Literal["first", "second", "later"]
 OCCURRENCE: tuple[Occurrence, ...] = get_args(Occurrence)
 """Of a token or word in its context."""
-NO_REGULARISER = "none"
+NO_REGULARISER, LEXINVARIANT = "none", "lexinvariant"
+TASKS: tuple[str, ...] = ("LookUp", "Permutation")
 words = Prose("regulariser")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its 95% interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
-
-
-@dataclass(frozen=True)
-class TextSums:
-    """Nats, and how many tokens, characters or words they were spent on, whose ratio is what is measured; summed over
-    groups of texts, which are the same for all models, so that two of them can be compared on the same texts.
-    """
-
-    nats: list[float]
-    units: list[float]
-
-    def estimate(self) -> Estimate | None:
-        """With a bootstrap over groups; None where there is nothing to count."""
-        return _bootstrap([self])
-
-    def minus(self, other: TextSums) -> Estimate | None:
-        """The difference of two models on the same texts, which are resampled together."""
-        return _bootstrap([self, other])
-
-
-def _bootstrap(parts: list[TextSums]) -> Estimate | None:
-    """The first ratio, or its difference from the second."""
-    if any(sum(part.units) == 0 for part in parts):
-        return None
-    weight_RS = np.vstack([np.full(len(parts[0].nats), 1.0), resampled(len(parts[0].nats), seed=0)])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = [weight_RS @ np.array(part.nats) / (weight_RS @ np.array(part.units)) for part in parts]
-    value_R = ratios[0] if len(ratios) == 1 else ratios[0] - ratios[1]
-    low, high = np.nanquantile(value_R[1:], [0.025, 0.975])
-    return Estimate(float(value_R[0]), float(low), float(high))
 
 
 @dataclass(frozen=True)
@@ -139,16 +96,13 @@ class RegularisedModel(Row, experiment="regulariser", kind="model"):
 
     @property
     def name(self) -> str:
-        p = (
-            ""
-            if self.regulariser.kind in (NO_REGULARISER, "lexinvariant")
-            else f", p = {self.regulariser.p:g}"
-        )
+        p = "" if self.regulariser.kind in (NO_REGULARISER, LEXINVARIANT) else f", p = {self.regulariser.p:g}"
         return self.regulariser.kind + p + (" falling to 0" if self.regulariser.p_anneal_share else "")
 
 
 ROWS = (RegularisedModel,)
 Measure = Callable[[RegularisedModel], Estimate | None]
+Part = Callable[[RegularisedModel], TextSums | None]
 
 
 def section(rows: Rows) -> Section | None:
@@ -161,7 +115,7 @@ def section(rows: Rows) -> Section | None:
     findings: list[Finding] = []
     for label, unsorted in group_by(found, lambda row: row.label).items():
         members = sorted(unsorted, key=_order)
-        figures += [_by_p(label, members), *present(_by_rank(label, members), _by_pass(label, members))]
+        figures += present(_by_p(label, members), _by_rank(label, members), _by_pass(label, members))
         tables += [
             _overview(label, members),
             *present(_robustness_table(label, members)),
@@ -175,7 +129,7 @@ def _order(row: RegularisedModel) -> tuple[bool, bool, str, float, int]:
     regulariser = row.regulariser
     return (
         regulariser.kind != NO_REGULARISER,
-        regulariser.kind == "lexinvariant",
+        regulariser.kind == LEXINVARIANT,
         regulariser.name,
         regulariser.p,
         row.training_seed,
@@ -183,34 +137,71 @@ def _order(row: RegularisedModel) -> tuple[bool, bool, str, float, int]:
 
 
 def _unregularised(row: RegularisedModel, members: list[RegularisedModel]) -> RegularisedModel | None:
-    """The model that it is compared with: of the same seed, or of any."""
-    plain = [other for other in members if other.regulariser.kind == NO_REGULARISER and other is not row]
+    """The model that it is compared with: of the same seed, or the first; of those without a regulariser the first is
+    compared with none, and the others with it, which tells how far seeds lie apart."""
+    plain = [other for other in members if other.regulariser.kind == NO_REGULARISER]
+    if row.regulariser.kind == NO_REGULARISER:
+        return plain[0] if row is not plain[0] else None
     same_seed = [other for other in plain if other.training_seed == row.training_seed]
     return next(iter(same_seed or plain), None)
 
 
+def _loss(row: RegularisedModel) -> TextSums:
+    return row.loss
+
+
+def _share(task: str) -> Callable[[RegularisedModel], Share | None]:
+    return lambda row: row.tasks.get(task)
+
+
 def _task(name: str) -> Measure:
     def measure(row: RegularisedModel) -> Estimate | None:
-        share = row.tasks.get(name)
+        share = _share(name)(row)
         return None if share is None else Estimate(share.value, share.low, share.high)
 
     return measure
 
 
-def _increase(perturbation: Perturbation, *, elsewhere: bool) -> Measure:
-    def measure(row: RegularisedModel) -> Estimate | None:
+def _increase(perturbation: Perturbation, *, elsewhere: bool) -> Part:
+    def part(row: RegularisedModel) -> TextSums | None:
         found = row.robustness.get(perturbation)
         if found is None:
             return None
-        return (found.increase_elsewhere if elsewhere else found.increase).estimate()
+        return found.increase_elsewhere if elsewhere else found.increase
+
+    return part
+
+
+def _new_word(perturbation: Perturbation, occurrence: Occurrence) -> Part:
+    def part(row: RegularisedModel) -> TextSums | None:
+        found = row.robustness.get(perturbation)
+        return None if found is None else found.new_word[occurrence]
+
+    return part
+
+
+def _rank(bin_name: str, occurrence: Occurrence) -> Part:
+    def part(row: RegularisedModel) -> TextSums | None:
+        return row.by_rank[bin_name][occurrence] if bin_name in row.by_rank else None
+
+    return part
+
+
+def _own(part: Part) -> Measure:
+    def measure(row: RegularisedModel) -> Estimate | None:
+        sums = part(row)
+        return None if sums is None else sums.estimate()
 
     return measure
 
 
-def _new_word(perturbation: Perturbation, occurrence: Occurrence) -> Measure:
+def _against_none(part: Part, members: list[RegularisedModel]) -> Measure:
+    """Less the same of the model without a regulariser, on the same texts: far surer than the number itself."""
+
     def measure(row: RegularisedModel) -> Estimate | None:
-        found = row.robustness.get(perturbation)
-        return None if found is None else found.new_word[occurrence].estimate()
+        other = _unregularised(row, members)
+        ours, theirs = part(row), None if other is None else part(other)
+        return None if ours is None or theirs is None else ours.minus(theirs)
 
     return measure
 
@@ -223,42 +214,52 @@ def _over_seeds(measure: Measure, rows: list[RegularisedModel]) -> Estimate | No
     return Estimate(mean(e.value for e in found), min(e.low for e in found), max(e.high for e in found))
 
 
-def _by_p(label: str, members: list[RegularisedModel]) -> Figure:
-    measures: list[tuple[str, str, Measure]] = [
-        ("held-out text", "nats a token", lambda row: row.loss.estimate()),
-        *((task, "accuracy", _task(task)) for task in ("LookUp", "Permutation")),
+def _by_p(label: str, members: list[RegularisedModel]) -> Figure | None:
+    parts: list[tuple[str, str, Part]] = [
         ("a made-up word, second time", "nats a word", _new_word("made-up words", "second")),
-        *((name, "nats a character added", _increase(name, elsewhere=False)) for name in PERTURBATIONS),
+        *((name, "nats a character", _increase(name, elsewhere=False)) for name in PERTURBATIONS),
+        *((f"around {name}", "nats a character", _increase(name, elsewhere=True)) for name in PERTURBATIONS),
+    ]
+    panels = [
+        _panel("held-out text", "nats a token, against none", _against_none(_loss, members), members),
+        *(_panel(task, "accuracy", _task(task), members, is_difference=False) for task in TASKS),
         *(
-            (f"around {name}", "nats a character added", _increase(name, elsewhere=True))
-            for name in PERTURBATIONS
+            _panel(title, f"{unit}, against none", _against_none(part, members), members)
+            for title, unit, part in parts
         ),
     ]
-    panels = [_panel(title, unit, measure, members) for title, unit, measure in measures]
-    return Figure(
-        f"regulariser-{slug(label)}", words("by_p", label=label), panels, columns=4, size=(15.0, 11.0)
-    )
+    if not any(panel.marks for panel in panels):
+        return None
+    caption, size = words("by_p", label=label), (15.0, 11.0)
+    return Figure(f"regulariser-{slug(label)}", caption, panels, columns=4, size=size)
 
 
-def _panel(title: str, unit: str, measure: Measure, members: list[RegularisedModel]) -> Panel:
+def _panel(
+    title: str, unit: str, measure: Measure, members: list[RegularisedModel], *, is_difference: bool = True
+) -> Panel:
     """One line a regulariser, from the model without one on; points where p fell to 0."""
     by_name = group_by(members, lambda row: row.regulariser.name)
     start = _over_seeds(measure, by_name.pop(NO_REGULARISER, []))
+    if is_difference:  # from nothing; its interval is how far seeds lie apart
+        spread = 0.0 if start is None else abs(start.value)
+        start = Estimate(0.0, -spread, spread)
     marks: list[Mark] = []
     for name, rows in by_name.items():
         by_p = {
             p: _over_seeds(measure, group)
             for p, group in group_by(rows, lambda row: row.regulariser.p).items()
         }
-        if name == "lexinvariant":
-            marks += [Reference(name, at=e.value) for e in present(*by_p.values())]
+        if name == LEXINVARIANT:
+            # Of its losses there is nothing to be seen beside the others': they are those of another kind of model.
+            marks += [] if is_difference else [Reference(name, at=e.value) for e in present(*by_p.values())]
             continue
         is_line = not rows[0].regulariser.p_anneal_share
-        points = [(p, e) for p, e in {**({0.0: start} if is_line else {}), **by_p}.items() if e is not None]
-        marks.append(_line(name, [p for p, _ in points], [e for _, e in points], line=is_line))
-    if not by_name and start is not None:
-        marks.append(_line("no regulariser", [0.0], [start], line=False))
-    ticks = sorted({0.0, *(row.regulariser.p for row in members if row.regulariser.kind != "lexinvariant")})
+        points = [(p, e) for p, e in by_p.items() if e is not None]
+        if points and is_line and start is not None:
+            points.insert(0, (0.0, start))
+        if points:
+            marks.append(_line(name, [p for p, _ in points], [e for _, e in points], line=is_line))
+    ticks = sorted({0.0, *(row.regulariser.p for row in members if row.regulariser.kind != LEXINVARIANT)})
     return Panel(title, marks, Axis("p", ticks=ticks), Axis(unit))
 
 
@@ -281,79 +282,59 @@ def _ranks(members: list[RegularisedModel]) -> dict[str, str]:
     return {name: short for name, short in names if any(name in row.by_rank for row in members)}
 
 
+def _at_papers_p(members: list[RegularisedModel]) -> dict[str, list[RegularisedModel]]:
+    """The models of each regulariser, at the paper's p or the nearest there is."""
+    by_name = group_by(members, lambda row: row.regulariser.name)
+    for name, rows in by_name.items():
+        p = min((row.regulariser.p for row in rows), key=lambda p: abs(p - paper.REGULARISER_P))
+        by_name[name] = [row for row in rows if row.regulariser.p == p]
+    return by_name
+
+
 def _by_rank(label: str, members: list[RegularisedModel]) -> Figure | None:
-    """Against the model without a regulariser, at the paper's p (or the nearest there is)."""
     panels = []
     for occurrence in OCCURRENCE:
         marks: list[Mark] = [Reference("no regulariser", at=0.0)]
-        for name, rows in group_by(members, lambda row: row.regulariser.name).items():
-            if name in (NO_REGULARISER, "lexinvariant"):
-                continue
-            p = _nearest_p(rows)
-            some = [row for row in rows if row.regulariser.p == p]
+        for name, rows in _at_papers_p(members).items():
             points = [
-                (x, _over_seeds(_rank_difference(bin_name, occurrence, members), some))
+                (x, _over_seeds(_against_none(_rank(bin_name, occurrence), members), rows))
                 for x, bin_name in enumerate(_ranks(members))
             ]
             there = [(x, e) for x, e in points if e is not None]
-            if there:
-                marks.append(_line(f"{name}, p = {p:g}", [x for x, _ in there], [e for _, e in there]))
+            if there and name not in (NO_REGULARISER, LEXINVARIANT):
+                marks.append(_line(rows[0].name, [x for x, _ in there], [e for _, e in there]))
         if len(marks) > 1:
             x = Axis("rank in the training text", names=list(_ranks(members).values()))
-            panels.append(Panel(f"{occurrence} in its context", marks, x, Axis("nats a token added")))
+            panels.append(Panel(f"{occurrence} in its context", marks, x, Axis("nats a token, against none")))
     if not panels:
         return None
     return Figure(f"regulariser-rank-{slug(label)}", words("by_rank", label=label), panels, size=(15.0, 4.6))
 
 
-def _nearest_p(rows: list[RegularisedModel]) -> float:
-    return min((row.regulariser.p for row in rows), key=lambda p: abs(p - paper.REGULARISER_P))
-
-
-def _rank_difference(bin_name: str, occurrence: Occurrence, members: list[RegularisedModel]) -> Measure:
-    def measure(row: RegularisedModel) -> Estimate | None:
-        other = _unregularised(row, members)
-        if other is None or bin_name not in row.by_rank:
-            return None
-        return row.by_rank[bin_name][occurrence].minus(other.by_rank[bin_name][occurrence])
-
-    return measure
-
-
 def _by_pass(label: str, members: list[RegularisedModel]) -> Figure | None:
-    runs = [(row, row.by_pass) for row in members if row.by_pass is not None]
+    """One seed of each: the first."""
+    first = [rows[0] for rows in _at_papers_p(members).values()]
+    runs = [(row.name, row.by_pass) for row in first if row.by_pass is not None]
     if not runs:
         return None
     known = all(by_pass.steps_a_pass is not None for _, by_pass in runs)
     lines = [
-        Line(
-            f"{row.name}, seed {row.training_seed}",
-            by_pass.passes if known else by_pass.step,
-            by_pass.loss,
-            every_marker=True,
-        )
-        for row, by_pass in runs
+        Line(name, by_pass.passes if known else by_pass.step, by_pass.loss, every_marker=True)
+        for name, by_pass in runs
     ]
     x = Axis("passes over the training text" if known else "step")
     panel = Panel(label, lines, x, Axis("loss on held-out text (nats a token)"))
-    return Figure(
-        f"regulariser-passes-{slug(label)}", words("by_pass"), [panel], size=(9.0, 5.6), legend="right"
-    )
+    return Figure(f"regulariser-passes-{slug(label)}", words("by_pass"), [panel])
 
 
 def _overview(label: str, members: list[RegularisedModel]) -> Table:
-    def against(row: RegularisedModel) -> Estimate | None:
-        other = _unregularised(row, members)
-        return None if other is None else row.loss.minus(other.loss)
-
     columns: list[Column[RegularisedModel]] = [
         *_about(),
-        Column("Loss", lambda row: row.loss.estimate()),
-        Column("Against none", against),
-        Column("LookUp", lambda row: row.tasks.get("LookUp")),
-        Column("Permutation", lambda row: row.tasks.get("Permutation")),
+        Column("Loss", _own(_loss)),
+        Column("Against none", _against_none(_loss, members)),
+        *(Column(task, _share(task)) for task in TASKS),
         *(
-            Column(f"Made-up word, {occurrence} time", _new_word("made-up words", occurrence))
+            Column(f"Made-up word, {occurrence}", _own(_new_word("made-up words", occurrence)))
             for occurrence in OCCURRENCE
         ),
         Column("Contexts", lambda row: f"{row.sequences:,} of {row.context:,} tokens"),
@@ -376,8 +357,8 @@ def _robustness_table(label: str, members: list[RegularisedModel]) -> Table | No
     columns = _about()
     for name in measured:
         columns += [
-            Column(name[0].upper() + name[1:], _increase(name, elsewhere=False)),
-            Column("Elsewhere", _increase(name, elsewhere=True)),
+            Column(name[0].upper() + name[1:], _own(_increase(name, elsewhere=False))),
+            Column("Elsewhere", _own(_increase(name, elsewhere=True))),
         ]
     some = [row for row in members if row.robustness]
     texts = "; ".join(
@@ -388,20 +369,14 @@ def _robustness_table(label: str, members: list[RegularisedModel]) -> Table | No
 
 
 def _rank_table(label: str, members: list[RegularisedModel]) -> Table:
+    def value(part: Part) -> Callable[[RegularisedModel], float | None]:
+        return lambda row: None if (estimate := _own(part)(row)) is None else estimate.value
+
     columns = _about()
     for bin_name in _ranks(members):
         for occurrence in OCCURRENCE[:2]:
-            columns.append(Column(f"{bin_name}, {occurrence}", _mean_of_rank(bin_name, occurrence), ".2f"))
+            columns.append(Column(f"{bin_name}, {occurrence}", value(_rank(bin_name, occurrence)), ".2f"))
     return make_table(words("ranks", label=label), members, columns)
-
-
-def _mean_of_rank(bin_name: str, occurrence: Occurrence) -> Callable[[RegularisedModel], float | None]:
-    def value(row: RegularisedModel) -> float | None:
-        found = row.by_rank.get(bin_name)
-        total = 0.0 if found is None else sum(found[occurrence].units)
-        return None if found is None or not total else sum(found[occurrence].nats) / total
-
-    return value
 
 
 def _findings(label: str, members: list[RegularisedModel]) -> list[Finding]:
@@ -409,7 +384,7 @@ def _findings(label: str, members: list[RegularisedModel]) -> list[Finding]:
     findings = []
     for name, rows in group_by(members, lambda row: row.regulariser.name).items():
         at_p = [row for row in rows if row.regulariser.p == paper.REGULARISER_P]
-        if name in (NO_REGULARISER, "lexinvariant") or not at_p:
+        if name in (NO_REGULARISER, LEXINVARIANT) or not at_p:
             continue
         other = _unregularised(at_p[0], members)
         if other is None:
