@@ -17,7 +17,8 @@ from lexinvariant.experiments.regulariser import Options, Written, by_rank, prep
 from lexinvariant.model.scoring import score_tokens
 from lexinvariant.model.weights import save_model
 from lexinvariant.report.draw import draw
-from lexinvariant.results.regulariser import OCCURRENCE, PERTURBATIONS, RegularisedModel, section
+from lexinvariant.results.regularised_model import OCCURRENCE, PERTURBATIONS, RegularisedModel
+from lexinvariant.results.regulariser import section
 from lexinvariant.text import HuggingFaceVocab, open_data, prepare, train_tokenizer
 from tests.experiments.test_perturbations import JAVA
 from tests.tiny_models import TINY, random_params

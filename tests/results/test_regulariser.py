@@ -8,13 +8,13 @@ from lexinvariant.report.draw import draw
 from lexinvariant.results.figure import Line, Reference
 from lexinvariant.results.intervals import Share
 from lexinvariant.results.measured_model import MeasuredModel
-from lexinvariant.results.regulariser import (
+from lexinvariant.results.regularised_model import (
     LossByPass,
     Perturbed,
     RegularisedModel,
     Regulariser,
-    section,
 )
+from lexinvariant.results.regulariser import section
 from lexinvariant.results.rows import Rows
 from lexinvariant.results.text_sums import TextSums
 
@@ -94,6 +94,15 @@ def test_every_regulariser_has_a_line_that_starts_at_the_model_without_one() -> 
     assert list(rank["mixed, p = 0.2"].y) == pytest.approx([0.375, 0.375])
     for figure in found.figures:
         draw(figure, "dark")
+
+
+def test_a_model_that_was_told_nothing_does_not_hide_the_others() -> None:
+    found = section(Rows([*ROWS, row("mixed", 1.0, added=9.0)]))
+    assert found is not None
+    loss, lookup = found.figures[0].panels[:2]
+    low, high = loss.y.limits
+    assert low is not None and -1 < low < -0.5 and high is not None and 1.0 < high < 1.5
+    assert lookup.y.limits == (None, None), "accuracies have room for all"
 
 
 def test_tables_compare_models_of_the_same_seed() -> None:

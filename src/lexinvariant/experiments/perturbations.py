@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from lexinvariant.decipher.word_cipher import WORDS, like, made_up_word
-from lexinvariant.results.regulariser import Perturbation
+from lexinvariant.results.regularised_model import Perturbation
 
 SHORTEST = 4
 """Letters of a word that may be misspelt or replaced: shorter ones are those of grammar."""

@@ -28,7 +28,7 @@ from lexinvariant.experiments.training import curve_of
 from lexinvariant.model.weights import find_model, read_description
 from lexinvariant.results.intervals import Share
 from lexinvariant.results.naming import RANKS
-from lexinvariant.results.regulariser import (
+from lexinvariant.results.regularised_model import (
     LEXINVARIANT,
     NO_REGULARISER,
     OCCURRENCE,

@@ -3,103 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import mean
-from typing import Literal, get_args
+
+import numpy as np
 
 from lexinvariant.results import paper
 from lexinvariant.results.figure import Axis, Figure, Line, Mark, Panel, Reference
 from lexinvariant.results.intervals import Share
-from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.naming import RANKS
 from lexinvariant.results.prose import Prose
-from lexinvariant.results.rows import Row, Rows, group_by
+from lexinvariant.results.regularised_model import (
+    LEXINVARIANT,
+    NO_REGULARISER,
+    OCCURRENCE,
+    PERTURBATIONS,
+    Occurrence,
+    Perturbation,
+    RegularisedModel,
+)
+from lexinvariant.results.rows import Rows, group_by
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present, slug
 from lexinvariant.results.text_sums import Estimate, TextSums
 
-Perturbation = Literal["characters swapped", "rare words", "made-up words", "identifiers renamed"]
-PERTURBATIONS: tuple[Perturbation, ...] = get_args(Perturbation)
-Occurrence = Literal["first", "second", "later"]
-OCCURRENCE: tuple[Occurrence, ...] = get_args(Occurrence)
-"""Of a token or word in its context."""
-NO_REGULARISER, LEXINVARIANT = "none", "lexinvariant"
 TASKS: tuple[str, ...] = ("LookUp", "Permutation")
 words = Prose("regulariser")
-
-
-@dataclass(frozen=True)
-class Regulariser:
-    """How a model's lexicon was made random in training."""
-
-    kind: str
-    """`none`, a kind of lexicon, or `lexinvariant` for a model that stays so when it is used."""
-    p: float
-    p_anneal_share: float = 0.0
-    """The last share of training, over which p fell to 0."""
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind}, p falls to 0" if self.p_anneal_share else self.kind
-
-
-@dataclass(frozen=True)
-class Perturbed:
-    """What it costs a model that texts are written differently, in nats beyond the same texts as they were."""
-
-    texts: int
-    too_long: int
-    """Texts that no longer fit the context, and were left out."""
-    changed_share: float
-    """Of the characters."""
-    increase: TextSums
-    """A character of the clean text."""
-    increase_elsewhere: TextSums
-    """The same in what was not changed: how much the changed words hurt the reading of the others."""
-    new_word: dict[Occurrence, TextSums]
-    """Nats of a changed word, at its occurrences."""
-
-
-@dataclass(frozen=True)
-class LossByPass:
-    """A run's own evaluations."""
-
-    step: list[int]
-    loss: list[float]
-    steps_a_pass: float | None
-    """None where the training text was not at hand."""
-
-    @property
-    def passes(self) -> list[float]:
-        return [step / (self.steps_a_pass or 1.0) for step in self.step]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegularisedModel(Row, experiment="regulariser", kind="model"):
-    """All that was measured of one model."""
-
-    label: str
-    """The corpus."""
-    split: str
-    sequences: int
-    context: int
-    model: MeasuredModel
-    regulariser: Regulariser
-    training_seed: int
-    loss: TextSums
-    """Nats a token."""
-    tasks: dict[str, Share]
-    """Accuracy in LookUp and Permutation, where the vocabulary can write them."""
-    by_rank: dict[str, dict[Occurrence, TextSums]]
-    """Nats a token, by its place in the training text's order of frequency and its occurrence in the context."""
-    robustness: dict[Perturbation, Perturbed]
-    by_pass: LossByPass | None
-
-    @property
-    def name(self) -> str:
-        p = "" if self.regulariser.kind in (NO_REGULARISER, LEXINVARIANT) else f", p = {self.regulariser.p:g}"
-        return self.regulariser.kind + p + (" falling to 0" if self.regulariser.p_anneal_share else "")
-
-
 ROWS = (RegularisedModel,)
 Measure = Callable[[RegularisedModel], Estimate | None]
 Part = Callable[[RegularisedModel], TextSums | None]
@@ -260,7 +187,20 @@ def _panel(
         if points:
             marks.append(_line(name, [p for p, _ in points], [e for _, e in points], line=is_line))
     ticks = sorted({0.0, *(row.regulariser.p for row in members if row.regulariser.kind != LEXINVARIANT)})
-    return Panel(title, marks, Axis("p", ticks=ticks), Axis(unit))
+    y = Axis(unit, limits=_limits(marks)) if is_difference else Axis(unit)
+    return Panel(title, marks, Axis("p", ticks=ticks), y)
+
+
+def _limits(marks: list[Mark]) -> tuple[float | None, float | None]:
+    """Of what lies below p = 1: models that were told nothing of tokens in training lie far off."""
+    lines = [(mark.x, mark.low, mark.high) for mark in marks if isinstance(mark, Line)]
+    points = np.concatenate([np.array(line, float).T for line in lines]) if lines else np.empty((0, 3))
+    below = points[points[:, 0] < 1]
+    if len(below) == len(points):
+        return None, None
+    low, high = below[:, 1].min(initial=0.0), below[:, 2].max(initial=0.0)
+    margin = 0.1 * (high - low) or 0.1
+    return float(low - margin), float(high + margin)
 
 
 def _line(name: str, x: list[float], estimates: list[Estimate], *, line: bool = True) -> Line:
