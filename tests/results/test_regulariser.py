@@ -120,6 +120,15 @@ def test_tables_compare_models_of_the_same_seed() -> None:
     assert ranks.rows[0][3] == "4.00"
 
 
+def test_models_measured_on_other_texts_are_not_compared() -> None:
+    found = section(
+        Rows([row("none", 0.0), row("mixed", 0.2, sequences=4, loss=TextSums([1.0] * 4, [1.0] * 4))])
+    )
+    assert found is not None
+    assert [cells[4] for cells in found.tables[0].rows] == ["", ""]
+    assert found.findings == []
+
+
 def test_findings_are_those_at_the_papers_p() -> None:
     found = section(Rows(ROWS))
     assert found is not None

@@ -64,13 +64,21 @@ def _order(row: RegularisedModel) -> tuple[bool, bool, str, float, int]:
 
 
 def _unregularised(row: RegularisedModel, members: list[RegularisedModel]) -> RegularisedModel | None:
-    """The model that it is compared with: of the same seed, or the first; of those without a regulariser the first is
-    compared with none, and the others with it, which tells how far seeds lie apart."""
-    plain = [other for other in members if other.regulariser.kind == NO_REGULARISER]
+    """The model that it is compared with, on the same texts: of the same seed, or the first. Of those without a
+    regulariser the first is compared with none, and the others with it, which tells how far seeds lie apart."""
+    plain = [
+        other
+        for other in members
+        if other.regulariser.kind == NO_REGULARISER and _texts_of(other) == _texts_of(row)
+    ]
     if row.regulariser.kind == NO_REGULARISER:
         return plain[0] if row is not plain[0] else None
     same_seed = [other for other in plain if other.training_seed == row.training_seed]
     return next(iter(same_seed or plain), None)
+
+
+def _texts_of(row: RegularisedModel) -> tuple[object, ...]:
+    return row.origin.data_hash, row.origin.seed, row.split, row.sequences, row.context
 
 
 def _loss(row: RegularisedModel) -> TextSums:
