@@ -137,9 +137,8 @@ class LexiconConfig:
                 )
         if any(token < 0 for token in self.exempt):
             raise UserError(f"lexicon.exempt has {min(self.exempt)}: a token's id is at least 0.")
-        object.__setattr__(
-            self, "exempt", tuple(self.exempt)
-        )  # JSON gives a list, and settings must be hashable
+        # JSON gives a list, and settings must be hashable.
+        object.__setattr__(self, "exempt", tuple(self.exempt))
 
     @property
     def has_table(self) -> bool:

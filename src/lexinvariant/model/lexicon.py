@@ -188,10 +188,8 @@ def _draw_mixed(inputs: DrawInputs) -> Lexicon:
 
     def choose(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         key_which, key_sign = jax.random.split(key)
-        is_random_V = jax.random.bernoulli(key_which, inputs.p(), (rows,))
-        return jax.random.rademacher(
-            key_sign, (inputs.model.width,), table_VD.dtype
-        ), is_random_V & may_change_V
+        sign_D = jax.random.rademacher(key_sign, (inputs.model.width,), table_VD.dtype)
+        return sign_D, jax.random.bernoulli(key_which, inputs.p(), (rows,)) & may_change_V
 
     random_VD = jax.random.normal(inputs.curriculum.shared_key, table_VD.shape, jnp.float32)
     # A random row gets the norm of the row it stands for, or the model would learn to tell them apart.
