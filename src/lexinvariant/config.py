@@ -68,7 +68,8 @@ LEXICON_KINDS: dict[LexiconKind, LexiconFacts] = {
         is_lexinvariant=False,
     ),
     "mixed": LexiconFacts(
-        about="Gaussian rows for a random share p of the token types, learned rows for the rest",
+        about="Gaussian rows for a random share p of the token types, learned rows for the rest; a standard LM that is "
+        "regularised as in the paper's text",
         has_table=True,
         at_evaluation="learned",
         is_lexinvariant=False,
@@ -104,6 +105,10 @@ class LexiconConfig:
     ] = "gaussian"
     p: float = 0.2
     """Share of randomised tokens for mixed and token-permuted."""
+    p_anneal_share: float = 0.0
+    """mixed and token-permuted: the last share of training, over which p falls linearly to 0; with 0 it stays."""
+    exempt: tuple[int, ...] = ()
+    """mixed and token-permuted: tokens that are never randomised. Training adds the tokenizer's special tokens."""
     unit: Literal["position", "type"] = "position"
     """token-permuted: draw B_p anew at every position (the paper's appendix) or once a token type (its text)."""
     permute_targets: bool = True
@@ -124,12 +129,16 @@ class LexiconConfig:
             raise UserError(
                 f"There is no lexicon kind {self.kind!r}: it is one of {', '.join(LEXICON_KINDS)}."
             )
-        for name in ("p", "gaussian_share"):
+        for name in ("p", "p_anneal_share", "gaussian_share"):
             if not 0.0 <= getattr(self, name) <= 1.0:
+                what = "a share" if name.endswith("share") else "a probability"
                 raise UserError(
-                    f"lexicon.{name} is a probability, so {getattr(self, name)} is out of range: give a number from "
-                    "0 to 1."
+                    f"lexicon.{name} is {what}, so {getattr(self, name)} is out of range: give a number from 0 to 1."
                 )
+        if any(token < 0 for token in self.exempt):
+            raise UserError(f"lexicon.exempt has {min(self.exempt)}: a token's id is at least 0.")
+        # JSON gives a list, and settings must be hashable.
+        object.__setattr__(self, "exempt", tuple(self.exempt))
 
     @property
     def has_table(self) -> bool:
@@ -139,6 +148,11 @@ class LexiconConfig:
     def at_evaluation(self) -> "LexiconConfig":
         """The lexicon that a trained model is used with."""
         return dataclasses.replace(self, kind=LEXICON_KINDS[self.kind].at_evaluation, gaussian_share=0.0)
+
+    @property
+    def is_regulariser(self) -> bool:
+        """Whether it is the noise of training alone: the trained model is a standard LM."""
+        return self.kind != "learned" and self.at_evaluation.kind == "learned"
 
     @property
     def is_random(self) -> bool:
@@ -212,6 +226,11 @@ class ModelConfig:
         if self.attention == "cudnn" and self.attention_dropout > 0:
             raise UserError(
                 "cuDNN attention has no dropout inside: set --model.attention xla or --model.attention-dropout 0."
+            )
+        if any(token >= self.vocab_size for token in self.lexicon.exempt):
+            raise UserError(
+                f"lexicon.exempt has {max(self.lexicon.exempt)} and the vocabulary {self.vocab_size} tokens, from 0: "
+                "leave it out."
             )
         if self.recall_width < 0:
             raise UserError(f"model.recall_width is {self.recall_width}: give a number of at least 0.")

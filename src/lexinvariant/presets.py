@@ -179,6 +179,8 @@ def preset(name: str) -> TrainConfig:
 
 
 def as_standard(config: TrainConfig) -> TrainConfig:
-    """The standard LM beside a lexinvariant one: the same but for its lexicon, its readout and its head."""
-    lexicon = replace(config.model.lexicon, kind="learned")
+    """The standard LM beside a lexinvariant one: the same but for its lexicon, its readout and its head. A lexicon that
+    only regularises training is kept, since it makes a standard LM."""
+    kept = config.model.lexicon
+    lexicon = kept if kept.is_regulariser else replace(kept, kind="learned")
     return replace(config, model=replace(config.model, lexicon=lexicon, readout="full", decipher_head=False))

@@ -18,6 +18,7 @@ class Stream(IntEnum):
     SAMPLE = 4  # address: sample, position
     PROBE = 5  # address: step, global row
     HINDSIGHT = 6  # address: step, global row
+    SHARED_LEXICON = 7  # address: step
 
 
 def key_at(seed: int | jax.Array, stream: Stream, *address: int | jax.Array) -> jax.Array:

@@ -66,6 +66,9 @@ def test_an_unknown_preset_is_answered_with_the_likely_one(
         (["--sharding.fsdp", "5", "--batch-size", "5"], "--sharding.fsdp 5 does not divide the width 64"),
         (["--batch-size", "12"], "A batch of 12 in 1 part(s) cannot be split over 8 devices"),
         (["--model.lexicon.p", "1.5"], "lexicon.p is a probability, so 1.5 is out of range"),
+        (["--regularise", "mixed", "--p", "-0.1"], "lexicon.p is a probability, so -0.1 is out of range"),
+        (["--p", "0.2"], "--p is the share of tokens that --regularise randomises: give --regularise too"),
+        (["--model.lexicon.exempt", "12"], "lexicon.exempt has 12 and the vocabulary 12 tokens, from 0"),
     ],
 )
 def test_settings_that_cannot_be_are_told_in_one_sentence(
@@ -90,6 +93,27 @@ def test_the_standard_twin_has_a_learned_table_and_all_else_equal(
     assert (config["model"]["smeared_keys"], config["optimizer"]["rate"]) == (True, 3e-3)
     first, second = load(run / "model").score(["abacab", "cbcacb"])
     assert first.sum() != second.sum()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "kind", "p"),
+    [
+        ("--regularise token-permuted --p 0.1", "token-permuted", 0.1),
+        ("--regularise mixed", "mixed", 0.2),
+        ("--standard --model.lexicon.kind mixed --model.lexicon.p 0.5", "mixed", 0.5),
+    ],
+)
+def test_a_regularised_model_is_a_standard_one_trained_with_noise(
+    options: str, kind: str, p: float, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    assert main(["train", "tiny", *SMALL, "--steps", "2", *options.split(), "--out", str(run)]) == 0
+    model = load(run / "model")
+    lexicon = model.config.lexicon
+    assert (lexicon.kind, lexicon.p, model.config.readout) == (kind, p, "full")
+    first, second = model.score(["abacab", "cbcacb"])
+    assert first.sum() != second.sum(), "symbols have names: it is no lexinvariant model"
 
 
 @pytest.mark.slow

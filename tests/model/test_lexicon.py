@@ -15,32 +15,44 @@ from lexinvariant.config import LEXICON_KINDS, LexiconConfig, ModelConfig, check
 from lexinvariant.errors import UserError
 from lexinvariant.model import lexicon as lexica
 from lexinvariant.model import permutation
+from lexinvariant.model import readout as readouts
 from lexinvariant.model.params import EmbeddingParams
+from tests.tiny_models import random_params
 
 V, D, B, T, P = 20, 8, 64, 20, 0.4
 KINDS = tuple(LEXICON_KINDS)
 MODEL = ModelConfig(vocab_size=V, width=D, n_heads=1, head_dim=D, hidden=D)
-TABLE = np.random.default_rng(0).normal(size=(V, D)).astype(np.float32) * np.linspace(0.5, 3, V)[:, None]
-EMBEDDING = EmbeddingParams(jnp.asarray(TABLE, jnp.float32), jnp.float32(2.0), jnp.float32(0.25), None)
+TABLE = (np.random.default_rng(0).normal(size=(V, D)) * np.linspace(0.5, 3, V)[:, None]).astype(np.float32)
+EMBEDDING = EmbeddingParams(jnp.asarray(TABLE), jnp.float32(2.0), jnp.float32(0.25), None)
 TOK = np.random.default_rng(1).integers(0, V, (B, T)).astype(np.int32)
 EVERY_SYMBOL = np.tile(np.arange(V, dtype=np.int32), (B, 1))
 KEYS = jax.random.split(jax.random.key(7), B)
+SHARED_KEY = jax.random.key(8)
 
 
 pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 @partial(jax.jit, static_argnames="config")
-def _draw(config: LexiconConfig, keys: jax.Array, tok: jax.Array, anneal_hi: jax.Array) -> lexica.Lexicon:
+def _draw(
+    config: LexiconConfig, keys: jax.Array, tok: jax.Array, curriculum: lexica.Curriculum
+) -> lexica.Lexicon:
     return lexica.draw_lexicon(
-        config, MODEL, EMBEDDING, keys, tok, dtype=jnp.dtype("float32"), anneal_hi=anneal_hi
+        config, MODEL, EMBEDDING, keys, tok, dtype=jnp.dtype("float32"), curriculum=curriculum
     )
 
 
 def drawn(
-    kind: str, tok: np.ndarray = TOK, keys: jax.Array = KEYS, hi: float = np.inf, **fields: Any
+    kind: str,
+    tok: np.ndarray = TOK,
+    keys: jax.Array = KEYS,
+    hi: float = np.inf,
+    now: float | None = None,
+    **fields: Any,
 ) -> lexica.Lexicon:
-    return jax.tree.map(np.asarray, _draw(LexiconConfig(kind=kind, p=P, **fields), keys, tok, np.float32(hi)))
+    """`now` is the share p of this step, where it is not that of the configuration."""
+    curriculum = lexica.Curriculum(np.float32(hi), None if now is None else np.float32(now), SHARED_KEY)
+    return jax.tree.map(np.asarray, _draw(LexiconConfig(kind=kind, p=P, **fields), keys, tok, curriculum))
 
 
 def numbered_by_first_occurrence(row: list[int]) -> list[int]:
@@ -63,8 +75,7 @@ def test_first_occurrence_numbers_symbols_as_they_come(rows: list[list[int]]) ->
 
 def rows_of_each(lexicon: lexica.Lexicon) -> np.ndarray:
     """What each sequence reads: the vectors themselves."""
-    table = np.broadcast_to(lexicon.table, (len(lexicon.input_BT), V, D))
-    return np.stack([rows[numbers] for rows, numbers in zip(table, lexicon.input_BT, strict=True)])
+    return np.asarray(lexica.rows_at(jax.tree.map(jnp.asarray, lexicon.table), lexicon.input_BT))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -154,17 +165,77 @@ def test_a_share_of_the_sequences_may_have_gaussian_rows(kind: str) -> None:
 
 
 def test_mixed_replaces_a_share_of_the_rows_by_random_ones_of_the_same_norm() -> None:
-    lexicon = drawn("mixed")
-    np.testing.assert_array_equal(lexicon.input_BT, TOK)
-    table = np.asarray(EMBEDDING.table_VD)
-    is_random = np.any(lexicon.table != table, axis=2)
-    assert is_random.mean() == pytest.approx(P, abs=0.06)
-    assert len(np.unique(is_random, axis=0)) > B // 2
+    lexicon = drawn("mixed", EVERY_SYMBOL)
+    np.testing.assert_array_equal(lexicon.input_BT, EVERY_SYMBOL)
+    read_BVD = rows_of_each(lexicon)
+    is_random_BV = np.any(read_BVD != TABLE, axis=2)
+    np.testing.assert_array_equal(is_random_BV, lexicon.table.is_random_BV)
+    assert is_random_BV.mean() == pytest.approx(P, abs=0.06)
+    assert len(np.unique(is_random_BV, axis=0)) > B // 2
     np.testing.assert_allclose(
-        np.linalg.norm(lexicon.table, axis=2), np.tile(np.linalg.norm(table, axis=1), (B, 1)), rtol=1e-5
+        np.linalg.norm(read_BVD, axis=2), np.tile(np.linalg.norm(TABLE, axis=1), (B, 1)), rtol=1e-5
     )
-    directions = lexicon.table[is_random] / np.linalg.norm(lexicon.table[is_random], axis=1, keepdims=True)
-    assert np.abs(directions.mean(axis=0)).max() < 0.1
+    random_BVD = np.where(is_random_BV[:, :, None], read_BVD / np.linalg.norm(TABLE, axis=1)[:, None], 0)
+    assert np.abs(random_BVD[is_random_BV].mean(axis=0)).max() < 0.1
+    # What two sequences have for one symbol is uncorrelated: V symbols have B rows each, and not one.
+    cosine_VBB = np.einsum("avd,bvd->vab", random_BVD, random_BVD)
+    both_VBB = is_random_BV.T[:, :, None] & is_random_BV.T[:, None, :] & ~np.eye(B, dtype=bool)
+    assert abs(cosine_VBB[both_VBB].mean()) < 0.05
+
+
+@pytest.mark.parametrize("readout", ["full", "seen"])
+def test_a_mixed_table_reads_out_as_if_every_sequence_had_its_own(readout: str) -> None:
+    """Against a table a sequence, written out: the same log-probabilities and the same gradient of the table."""
+    config = replace(MODEL, readout=readout, context=7, lexicon=LexiconConfig(kind="mixed", p=P))
+    params = random_params(config)
+    h_BTD = jax.random.normal(jax.random.key(3), (B, 7, D))
+
+    def log_likelihood(table_VD: jax.Array, *, written_out: bool) -> jax.Array:
+        lexicon = lexica.draw_lexicon(
+            config.lexicon,
+            config,
+            replace(EMBEDDING, table_VD=table_VD),
+            KEYS,
+            TOK[:, :7],
+            dtype=jnp.dtype("float32"),
+            curriculum=lexica.Curriculum(shared_key=SHARED_KEY),
+        )
+        if written_out:
+            lexicon = lexicon._replace(table=lexica.rows_at(lexicon.table, EVERY_SYMBOL))
+            assert lexicon.table.shape == (B, V, D)
+        return readouts.log_likelihood(params, config, lexicon, h_BTD).sum(axis=1)
+
+    lean, plain = (
+        jax.jit(jax.value_and_grad(lambda t, w=written_out: log_likelihood(t, written_out=w).sum()))(TABLE)
+        for written_out in (False, True)
+    )
+    np.testing.assert_allclose(lean[0], plain[0], rtol=1e-5)
+    np.testing.assert_allclose(lean[1], plain[1], rtol=1e-4, atol=1e-4)
+
+
+REGULARISERS = [{"kind": "mixed"}, *({"kind": "token-permuted", "unit": u} for u in ("position", "type"))]
+
+
+@pytest.mark.parametrize("fields", REGULARISERS, ids=str)
+def test_exempt_symbols_are_read_as_themselves_and_no_other_turns_into_one(fields: dict[str, Any]) -> None:
+    exempt = (0, 3, V - 1)
+    lexicon = drawn(**fields, tok=EVERY_SYMBOL, now=1.0, exempt=exempt)
+    is_exempt_V = np.isin(np.arange(V), exempt)
+    is_own_BV = np.all(rows_of_each(lexicon) == TABLE, axis=2)
+    assert is_own_BV[:, is_exempt_V].all()
+    if fields["kind"] == "mixed":
+        assert not is_own_BV[:, ~is_exempt_V].any()
+    else:
+        np.testing.assert_array_equal(np.sort(lexicon.input_BT, axis=1), EVERY_SYMBOL)
+        assert is_own_BV[:, ~is_exempt_V].mean() == pytest.approx(1 / (V - 3), abs=0.03)
+
+
+@pytest.mark.parametrize("fields", REGULARISERS, ids=str)
+def test_a_share_of_nothing_is_the_learned_table(fields: dict[str, Any]) -> None:
+    """Whatever the configuration says: the curriculum has the last word."""
+    lexicon = drawn(**fields, now=0.0)
+    np.testing.assert_array_equal(rows_of_each(lexicon), TABLE[TOK])
+    np.testing.assert_array_equal(lexicon.target_BT, TOK)
 
 
 def images_of_symbols(rows: np.ndarray) -> list[set[int]]:
@@ -256,7 +327,8 @@ def test_of_a_large_vocabulary_every_symbol_still_has_a_row_of_its_own(kind: str
 def test_annealing_a_large_vocabulary_moves_a_share_of_each_sequence() -> None:
     tok = np.tile(np.arange(0, LARGE, 10, dtype=np.int32), (B, 1))
     draw = partial(lexica.draw_lexicon, LexiconConfig(kind="annealed"), replace(MODEL, vocab_size=LARGE))
-    rows = jax.jit(partial(draw, EMBEDDING, dtype=jnp.dtype("float32"), anneal_hi=np.float32(0.8)))(KEYS, tok)
+    draw = partial(draw, EMBEDDING, dtype=jnp.dtype("float32"), curriculum=lexica.Curriculum(np.float32(0.8)))
+    rows = jax.jit(draw)(KEYS, tok)
     away = np.mean(np.asarray(rows.input_BT) != tok, axis=1)
     assert away.min() < 0.1 and 0.7 < away.max() < 0.9
     assert away.mean() == pytest.approx(0.4, abs=0.1)

@@ -18,7 +18,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from lexinvariant.cli.main import main
-from lexinvariant.text import prepare
+from lexinvariant.text import prepare, train_tokenizer
 from lexinvariant.training.metrics import MetricsLog, read_metrics
 
 TOY = shlex.split(
@@ -158,6 +158,24 @@ class TestInPieces:
         assert list(records) in ([3, 4], [3, 5])
         assert records.pop(3)["metric"] > 0
         assert [record["metric"] for record in records.values()] == [None]
+
+
+def test_a_regulariser_leaves_the_tokenizers_special_tokens_alone(tmp_path: Path) -> None:
+    text, words, run = tmp_path / "text.txt", tmp_path / "words", tmp_path / "run"
+    text.write_text("".join(f"the cat number {i} sat on the mat number {i * i}\n" for i in range(200)))
+    tokenizer = train_tokenizer([str(text)], words, size=300).tokenizer
+    tokenizer.add_special_tokens(["<s>"])
+    tokenizer.add_tokens(["caterpillar"])
+    tokenizer.add_special_tokens(["</s>"])
+    tokenizer.save(str(words / "tokenizer.json"))
+    prepare([str(text)], tmp_path / "data", vocab=str(words), progress=False)
+    options = ["--data", str(tmp_path / "data"), "--model.vocab-size", "303", "--model.lexicon.kind", "mixed"]
+    assert train(run, *options, "--model.lexicon.exempt", "5", "--steps", "1") == 0
+    for config in (run / "config.json", run / "model" / "config.json"):
+        assert json.loads(config.read_text())["model"]["lexicon"]["exempt"] == [5, 300, 302]
+    assert train(run, *options, "--model.lexicon.exempt", "5", "--steps", "1") == 0, (
+        "the same command goes on"
+    )
 
 
 class TestOtherRunInTheSameFolder:

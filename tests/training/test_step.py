@@ -82,6 +82,35 @@ def test_gradient_in_parts_is_the_gradient_of_the_whole(
     np.testing.assert_allclose(jax.tree.leaves(sums), jax.tree.leaves(whole[1]), rtol=1e-5)
 
 
+REGULARISED = replace(
+    CONFIG,
+    model=replace(MODEL, lexicon=LexiconConfig(kind="mixed", p=0.5), readout="full", decipher_head=False),
+)
+
+
+def test_random_rows_that_a_step_shares_are_shared_by_its_parts(batch: DeviceBatch) -> None:
+    params = random_params(REGULARISED.model, scale=0.3)
+    (grads, sums), (in_two, sums_in_two) = (
+        compiled_gradient(params, replace(REGULARISED, accumulate=parts), batch, jnp.int32(3))
+        for parts in (1, 2)
+    )
+    assert_close(in_two, grads)
+    np.testing.assert_allclose(jax.tree.leaves(sums_in_two), jax.tree.leaves(sums), rtol=1e-5)
+
+
+def test_p_at_the_end_of_its_annealing_is_that_of_a_standard_model(batch: DeviceBatch) -> None:
+    annealed = REGULARISED.changed({"model.lexicon.p_anneal_share": 0.5})
+    standard = REGULARISED.changed({"model.lexicon.kind": "learned"})
+    params = random_params(REGULARISED.model, scale=0.3)
+
+    def loss(config: TrainConfig, step: int) -> float:
+        return float(loss_of(params, config, batch, jnp.int32(step))[0])
+
+    assert loss(annealed, 3) == loss(REGULARISED, 3) != loss(standard, 3)
+    assert loss(annealed, 9) != loss(REGULARISED, 9)
+    assert loss(annealed, 10) == pytest.approx(loss(standard, 10), rel=1e-5)
+
+
 def test_dropout_in_parts_is_the_dropout_of_the_whole(params: Params, batch: DeviceBatch) -> None:
     dropping = replace(CONFIG, model=replace(MODEL, dropout=0.3, attention_dropout=0.3))
     (grads, sums), (in_two, sums_in_two) = (

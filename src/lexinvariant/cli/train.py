@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
 from lexinvariant import presets
 from lexinvariant.config import TrainConfig
+from lexinvariant.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,13 @@ class Arguments:
     """The run's folder: checkpoints, metrics, and at the end model/."""
     standard: bool = False
     """Train the preset's standard twin: a learned table, all else equal."""
+    regularise: Literal["mixed", "token-permuted"] | None = None
+    """Train the standard twin regularised towards lexinvariance. mixed: in each sequence a share p of the token types
+    has random rows. token-permuted: a share p of the tokens is replaced by a random permutation of the vocabulary.
+    Short for --standard --model.lexicon.kind; the other settings are p, p-anneal-share, unit and permute-targets of
+    --model.lexicon."""
+    p: float | None = None
+    """With --regularise: the share of tokens. Short for --model.lexicon.p; the paper's is 0.2."""
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
@@ -42,6 +50,7 @@ examples:
   lexinvariant train tiny
   lexinvariant train char-tiny --data data/stdlib --out runs/mine
   lexinvariant train char-tiny --data data/stdlib --standard --out runs/mine-standard
+  lexinvariant train tokens-small --data data/mine --regularise token-permuted --p 0.2 --out runs/regularised
   lexinvariant train paper-char --data data/pile --sharding.fsdp 8 --batch-size 128 --accumulate 2
 """
 
@@ -56,7 +65,13 @@ def main(argv: list[str]) -> int:
     config = arguments.config
     if arguments.data:
         config = config.changed({"data.path": arguments.data})
-    if arguments.standard:
+    if arguments.regularise is not None:
+        config = config.changed({"model.lexicon.kind": arguments.regularise})
+    if arguments.p is not None:
+        if not config.model.lexicon.is_regulariser:
+            raise UserError("--p is the share of tokens that --regularise randomises: give --regularise too.")
+        config = config.changed({"model.lexicon.p": arguments.p})
+    if arguments.standard or arguments.regularise is not None:
         config = presets.as_standard(config)
 
     from lexinvariant.report.curves import run_figure

@@ -5,7 +5,7 @@ Small and capital letters are one word, and what stands between words is kept.
 
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from lexinvariant.errors import UserError
@@ -58,14 +58,19 @@ def encipher_words(text: str, seed: int = 0) -> WordCipher:
         raise UserError("There is no word in this text: give one with words to replace.")
     chance, taken, written = random.Random(seed), set(plain), {}
     for word in plain:
-        made_up = word
-        while made_up in taken:
-            made_up = "".join(_syllable(chance) for _ in range(chance.choice((1, 1, 2, 2, 2, 3))))
-            made_up += chance.choice(_ENDS)
-        taken.add(made_up)
-        written[word] = made_up
+        written[word] = made_up_word(chance, taken)
+        taken.add(written[word])
     ciphertext = "".join(piece for piece, _ in replace_words(WORDS, text, written))
     return WordCipher(ciphertext, {made_up: word for word, made_up in written.items()})
+
+
+def made_up_word(chance: random.Random, taken: Collection[str] = ()) -> str:
+    """A word that can be said aloud and is none of those taken."""
+    while True:
+        word = "".join(_syllable(chance) for _ in range(chance.choice((1, 1, 2, 2, 2, 3))))
+        word += chance.choice(_ENDS)
+        if word not in taken:
+            return word
 
 
 def _syllable(chance: random.Random) -> str:

@@ -189,6 +189,10 @@ EXPERIMENTS = (
         quick={"prompts": 40},
     ),
     Experiment(
+        "regulariser",
+        "standard models trained with random lexicons: loss, symbol tasks, robustness, rare words",
+    ),
+    Experiment(
         "theory",
         "convergence of the lexinvariant mixture, its bounds, and the limit for English",
         suits=_always,

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from lexinvariant.config import ModelConfig
 from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.embedding import embed, occurrence_statistics
-from lexinvariant.model.lexicon import Lexicon, draw_by_rank
+from lexinvariant.model.lexicon import Lexicon, Table, draw_by_rank
 from lexinvariant.model.params import Layer, Params
 from lexinvariant.model.readout import after_start, log_likelihood, next_log_probs
 from lexinvariant.model.recall import Memory, build_memory, empty_memory, next_recall_logits, update_memory
@@ -23,7 +23,7 @@ class DecodeState(NamedTuple):
     """What one draw of the lexicons has made of the sequences so far."""
 
     row_BR: jax.Array  # the row of the table that each rank uses
-    table: jax.Array
+    table: Table
     cache: KeyValues
     n_B: jax.Array  # tokens read
     read_BS: jax.Array  # their ranks, where the model counts occurrences; else empty
@@ -94,7 +94,7 @@ def _empty_cache(config: ModelConfig, batch: int, length: int, dtype: jnp.dtype)
 def _next_log_probs(
     params: Params,
     config: ModelConfig,
-    table: jax.Array,
+    table: Table,
     row_BR: jax.Array,
     h_B1D: jax.Array,
     seen_BR: jax.Array,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from lexinvariant.config import LEXICON_KINDS, LexiconConfig, LexiconKind, ModelConfig, check_every_kind
 from lexinvariant.model import permutation
@@ -26,12 +27,38 @@ from lexinvariant.rng import fold_in_rows
 _GAUSSIAN_SHARE = 2
 
 
+class MixedTable(NamedTuple):
+    """A learned table in which each sequence has random rows for some symbols; never written out for a sequence."""
+
+    learned_VD: jax.Array
+    random_VD: jax.Array
+    sign_BD: jax.Array  # +1 or -1: a sequence's random rows are random_VD with the channels' signs turned
+    is_random_BV: jax.Array
+
+
+Table = jax.Array | MixedTable
+
+
 class Lexicon(NamedTuple):
     """A table drawn for each sequence of a batch, and the rows that its symbols use."""
 
     input_BT: jax.Array  # the row of each symbol that is read
     target_BT: jax.Array  # the row of each symbol that is to be predicted
-    table: jax.Array  # rows: one table_RD for all sequences, or a table_BRD with one each
+    table: Table  # rows: one table_RD for all sequences, a table_BRD with one each, or a mixture
+
+
+class Curriculum(NamedTuple):
+    """What training sets anew at every step; the defaults are what holds without."""
+
+    anneal_hi: jax.Array | float = jnp.inf
+    """annealed: the upper end of the share of permuted symbols; infinity permutes them all."""
+    p: jax.Array | float | None = None
+    """mixed and token-permuted: the share of randomised tokens; None is the configuration's."""
+    shared_key: jax.Array | None = None
+    """mixed: the key of the random rows, which all sequences of a step choose from."""
+
+
+NO_CURRICULUM = Curriculum()
 
 
 def first_occurrence(tok_BT: jax.Array) -> jax.Array:
@@ -65,8 +92,11 @@ class DrawInputs(NamedTuple):
     key_B: jax.Array
     tok_BT: jax.Array
     dtype: jnp.dtype
-    anneal_hi: jax.Array | float
+    curriculum: Curriculum
     tokens_are_ranks: bool
+
+    def p(self) -> jax.Array | float:
+        return self.lexicon.p if self.curriculum.p is None else self.curriculum.p
 
     def rank_BT(self) -> jax.Array:
         """The symbols, numbered by first occurrence: all that a lexinvariant kind may look at."""
@@ -100,16 +130,15 @@ def draw_lexicon(
     tok_BT: jax.Array,
     *,
     dtype: jnp.dtype,
-    anneal_hi: jax.Array | float = jnp.inf,
+    curriculum: Curriculum = NO_CURRICULUM,
     tokens_are_ranks: bool = False,
 ) -> Lexicon:
     """Draw each sequence's lexicon from its key.
 
-    `anneal_hi` is the curriculum's upper end of the share of permuted symbols; infinity permutes them all.
     `tokens_are_ranks` says that symbols are numbered by first occurrence already.
     """
     return _DRAW[lexicon.kind](
-        DrawInputs(lexicon, model, embedding.table_VD, key_B, tok_BT, dtype, anneal_hi, tokens_are_ranks)
+        DrawInputs(lexicon, model, embedding.table_VD, key_B, tok_BT, dtype, curriculum, tokens_are_ranks)
     )
 
 
@@ -138,7 +167,7 @@ def _draw_permuted(inputs: DrawInputs) -> Lexicon:
 def _draw_annealed(inputs: DrawInputs) -> Lexicon:
     def permute(key: jax.Array, tok_T: jax.Array) -> jax.Array:
         key_share, key_permutation = jax.random.split(key)
-        hi = inputs.anneal_hi
+        hi = inputs.curriculum.anneal_hi
         share = jnp.where(jnp.isinf(hi), 1.0, hi * jax.random.uniform(key_share))
         return permutation.permute_share(key_permutation, share, inputs.n_rows(), tok_T)
 
@@ -148,32 +177,45 @@ def _draw_annealed(inputs: DrawInputs) -> Lexicon:
 
 @_draws("mixed")
 def _draw_mixed(inputs: DrawInputs) -> Lexicon:
+    """Each sequence by itself is as if it had drawn a Gaussian table of its own: no model sees two sequences at once.
+    But the rows are drawn once a step, so that nothing as large as B x V x D is made, and the readout of a batch is
+    two products of matrices (`readout.logits`). What sequences do not share is which rows are random, and the signs,
+    which make the rows that two sequences have for one symbol uncorrelated.
+    """
+    assert inputs.curriculum.shared_key is not None, "a mixed lexicon needs the key of its random rows"
     table_VD, rows = inputs.table_VD, inputs.n_rows()
+    may_change_V = jnp.asarray(~np.isin(np.arange(rows), inputs.lexicon.exempt))
 
-    def randomise(key: jax.Array) -> jax.Array:
-        key_which, key_row = jax.random.split(key)
-        random_V = jax.random.bernoulli(key_which, inputs.lexicon.p, (rows,))
-        row_VD = jax.random.normal(key_row, (rows, inputs.model.width), jnp.float32)
-        # A random row gets the norm of the row it stands for, or the model would learn to tell them apart.
-        norm_V = jax.lax.stop_gradient(jnp.linalg.norm(table_VD.astype(jnp.float32), axis=1))
-        row_VD = row_VD * (norm_V / jnp.linalg.norm(row_VD, axis=1))[:, None]
-        return jnp.where(random_V[:, None], row_VD.astype(table_VD.dtype), table_VD)
+    def choose(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        key_which, key_sign = jax.random.split(key)
+        sign_D = jax.random.rademacher(key_sign, (inputs.model.width,), table_VD.dtype)
+        return sign_D, jax.random.bernoulli(key_which, inputs.p(), (rows,)) & may_change_V
 
-    return Lexicon(inputs.tok_BT, inputs.tok_BT, jax.vmap(randomise)(inputs.key_B))
+    random_VD = jax.random.normal(inputs.curriculum.shared_key, table_VD.shape, jnp.float32)
+    # A random row gets the norm of the row it stands for, or the model would learn to tell them apart.
+    norm_V = jax.lax.stop_gradient(jnp.linalg.norm(table_VD.astype(jnp.float32), axis=1))
+    random_VD *= (norm_V / jnp.linalg.norm(random_VD, axis=1))[:, None]
+    table = MixedTable(table_VD, random_VD.astype(table_VD.dtype), *jax.vmap(choose)(inputs.key_B))
+    return Lexicon(inputs.tok_BT, inputs.tok_BT, table)
 
 
 @_draws("token-permuted")
 def _draw_token_permuted(inputs: DrawInputs) -> Lexicon:
     config, rows = inputs.lexicon, inputs.n_rows()
+    # Only the others are permuted, among themselves: nothing turns into an exempt token either.
+    other_N = np.setdiff1d(np.arange(rows), config.exempt)
+    place_V = jnp.asarray(np.searchsorted(other_N, np.arange(rows)), jnp.int32)
+    may_change_V = jnp.asarray(np.isin(np.arange(rows), other_N))
 
     def permute(key: jax.Array, tok_T: jax.Array) -> jax.Array:
         key_which, key_permutation = jax.random.split(key)
-        permuted_T = permutation.permute(key_permutation, rows, tok_T)
+        place_T = permutation.permute(key_permutation, len(other_N), place_V[tok_T])
+        permuted_T = jnp.asarray(other_N, jnp.int32)[place_T]
         if config.unit == "type":
-            chosen_T = jax.random.bernoulli(key_which, config.p, (rows,))[tok_T]
+            chosen_T = jax.random.bernoulli(key_which, inputs.p(), (rows,))[tok_T]
         else:
-            chosen_T = jax.random.bernoulli(key_which, config.p, tok_T.shape)
-        return jnp.where(chosen_T, permuted_T, tok_T)
+            chosen_T = jax.random.bernoulli(key_which, inputs.p(), tok_T.shape)
+        return jnp.where(chosen_T & may_change_V[tok_T], permuted_T, tok_T)
 
     row_BT = jax.vmap(permute)(inputs.key_B, inputs.tok_BT)
     return Lexicon(row_BT, row_BT if config.permute_targets else inputs.tok_BT, inputs.table_VD)
@@ -201,8 +243,12 @@ def _with_gaussian_share(inputs: DrawInputs, row_BT: jax.Array) -> Lexicon:
     return Lexicon(row_BT, row_BT, jnp.where(is_fresh_B[:, None, None], fresh_BRD, table))
 
 
-def rows_at(table: jax.Array, row_BT: jax.Array) -> jax.Array:
-    """Rows of a shared table_RD or of each sequence's own table_BRD."""
+def rows_at(table: Table, row_BT: jax.Array) -> jax.Array:
+    """Rows of a shared table_RD, of each sequence's own table_BRD, or of a mixture."""
+    if isinstance(table, MixedTable):
+        is_random_BT = jnp.take_along_axis(table.is_random_BV, row_BT, axis=1)
+        random_BTD = table.random_VD[row_BT] * table.sign_BD[:, None]
+        return jnp.where(is_random_BT[:, :, None], random_BTD, table.learned_VD[row_BT])
     if table.ndim == 2:
         return table[row_BT]
     return jnp.take_along_axis(table, row_BT[:, :, None], axis=1)

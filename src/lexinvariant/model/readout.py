@@ -10,7 +10,15 @@ import jax.numpy as jnp
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.model.attention import MASKED
-from lexinvariant.model.lexicon import Lexicon, distinct, first_occurrence, is_new, rows_at
+from lexinvariant.model.lexicon import (
+    Lexicon,
+    MixedTable,
+    Table,
+    distinct,
+    first_occurrence,
+    is_new,
+    rows_at,
+)
 from lexinvariant.model.params import Params
 from lexinvariant.model.recall import recall_logits
 
@@ -30,8 +38,12 @@ def logit_scale(config: ModelConfig) -> float:
     return (config.width if config.logit_scale == "width" else config.vocab_size) ** -0.5
 
 
-def logits(config: ModelConfig, table: jax.Array, h_BTD: jax.Array) -> jax.Array:
+def logits(config: ModelConfig, table: Table, h_BTD: jax.Array) -> jax.Array:
     """One logit a row, in float32."""
+    if isinstance(table, MixedTable):
+        # Turning the signs of a row's channels or those of the state's gives the same product.
+        random_BTV = logits(config, table.random_VD, h_BTD * table.sign_BD[:, None].astype(h_BTD.dtype))
+        return jnp.where(table.is_random_BV[:, None], random_BTV, logits(config, table.learned_VD, h_BTD))
     equation = "btd,vd->btv" if table.ndim == 2 else "btd,bvd->btv"
     product = jnp.einsum(equation, h_BTD, table.astype(h_BTD.dtype), preferred_element_type=jnp.float32)
     return product * logit_scale(config)
@@ -87,7 +99,7 @@ def combine_seen(
 def next_log_probs(
     params: Params,
     config: ModelConfig,
-    table: jax.Array,
+    table: Table,
     row_BR: jax.Array,
     predictor_BTD: jax.Array,
     seen_BTR: jax.Array,

@@ -22,7 +22,7 @@ from lexinvariant.model.attention import (
     toeplitz,
 )
 from lexinvariant.model.embedding import embed
-from lexinvariant.model.lexicon import draw_lexicon
+from lexinvariant.model.lexicon import NO_CURRICULUM, Curriculum, draw_lexicon
 from lexinvariant.model.params import Layer, Params, unstack
 from lexinvariant.model.readout import log_likelihood
 from lexinvariant.rng import fold_in_rows
@@ -211,15 +211,15 @@ def forward(
     key_B: jax.Array,
     *,
     lexicon: LexiconConfig | None = None,
-    anneal_hi: jax.Array | float = jnp.inf,
+    curriculum: Curriculum = NO_CURRICULUM,
     dropout_key_B: jax.Array | None = None,
     dtype: Any = jnp.float32,
 ) -> ForwardOutput:
     """Draw a lexicon for each sequence from its key, read the sequences and score them.
 
-    Training passes its own lexicon; the default is the one that a trained model is used with.
+    Training passes its own lexicon and curriculum; the default is the one that a trained model is used with.
     """
     used = lexicon or config.lexicon.at_evaluation
-    drawn = draw_lexicon(used, config, params.embedding, key_B, tok_BT, dtype=dtype, anneal_hi=anneal_hi)
+    drawn = draw_lexicon(used, config, params.embedding, key_B, tok_BT, dtype=dtype, curriculum=curriculum)
     h_BTD = trunk(params, config, embed(params.embedding, drawn, dtype), dropout_key_B)
     return ForwardOutput(log_likelihood(params, config, drawn, h_BTD), h_BTD)

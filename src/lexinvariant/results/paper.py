@@ -23,6 +23,9 @@ KEY_SEQUENCES = 1000
 # Section "Semantic Deciphering", in full in the appendix "Semantic Deciphering Full Example": 32k, the Pile.
 SEMANTIC_ANSWER, SEMANTIC_CONTINUATION = "coffee", " - coffee. and i"
 
+# Section "Regularizing Language Models with Lexinvariance".
+REGULARISER_P = 0.2
+
 # The theorem of the section "Convergence": its bound's exponents in T and d.
 EXPONENT_T, EXPONENT_D = -0.25, 0.25
 

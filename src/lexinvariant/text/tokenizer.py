@@ -50,6 +50,12 @@ class HuggingFaceVocab:
     def from_hub(cls, name: str) -> "HuggingFaceVocab":
         return cls.from_file(fetch_file(name, TOKENIZER_FILE), name)
 
+    @property
+    def special_ids(self) -> tuple[int, ...]:
+        """Tokens that stand for no text, such as </s>."""
+        added = self.tokenizer.get_added_tokens_decoder()
+        return tuple(sorted(i for i, token in added.items() if token.special))
+
     def fold(self, text: str) -> tuple[str, int]:
         return text, 0
 

@@ -22,7 +22,7 @@ from lexinvariant import config as configs
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.weights import save_model
-from lexinvariant.text import Data, Split, open_data
+from lexinvariant.text import Data, HuggingFaceVocab, Split, open_data
 from lexinvariant.training.checkpoint import CheckpointStore
 from lexinvariant.training.evaluate import Evaluation, evaluate
 from lexinvariant.training.metrics import MetricsLog
@@ -50,6 +50,7 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
     """Run, or go on with, the training that `config` describes, in `folder`."""
     data = open_data(_data_path(config))
     _check_vocabulary(config, data)
+    config = _with_special_tokens_exempt(config, data)
     train_pieces = data.split("train", config.model.context, packed=config.data.packed)
     valid_pieces = data.split("valid", config.model.context, packed=config.data.packed)
     notes = {
@@ -246,6 +247,14 @@ def _check_vocabulary(config: TrainConfig, data: Data) -> None:
             f"The data has a vocabulary of {data.vocab_size} and the model one of {config.model.vocab_size}: set "
             f"--model.vocab-size {data.vocab_size}."
         )
+
+
+def _with_special_tokens_exempt(config: TrainConfig, data: Data) -> TrainConfig:
+    """A regulariser leaves the tokenizer's special tokens alone: they have a meaning that no text can tell."""
+    if not (config.model.lexicon.is_regulariser and isinstance(data.vocab, HuggingFaceVocab)):
+        return config
+    exempt = sorted({*config.model.lexicon.exempt, *data.vocab.special_ids})
+    return config.changed({"model.lexicon.exempt": tuple(exempt)})
 
 
 @contextmanager

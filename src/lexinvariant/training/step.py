@@ -15,7 +15,7 @@ from lexinvariant.model.readout import predictors
 from lexinvariant.model.transformer import ForwardOutput, forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.training.batch_metrics import BatchSums, TokenSums, batch_means, sum_over_tokens
-from lexinvariant.training.curriculum import anneal_hi
+from lexinvariant.training.curriculum import curriculum_at
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,9 @@ def microbatch_loss(
         batch.tok_BT,
         keys(Stream.LEXICON),
         lexicon=model.lexicon,
-        anneal_hi=anneal_hi(model.lexicon, step, config.steps),
+        curriculum=curriculum_at(
+            model.lexicon, step, config.steps, key_at(config.seed, Stream.SHARED_LEXICON, step)
+        ),
         dropout_key_B=keys(Stream.DROPOUT) if has_dropout else None,
         dtype=jnp.dtype(config.dtype),
     )
