@@ -188,6 +188,7 @@ EXPERIMENTS = (
         suits=_tokens_or_time,
         quick={"prompts": 40},
     ),
+    Experiment("bigbench", "BIG-bench's tasks: which improve and which are harmed from one model to another"),
     Experiment(
         "theory",
         "convergence of the lexinvariant mixture, its bounds, and the limit for English",

@@ -190,6 +190,12 @@ def _bars(axes: Axes, mark: Bars, colour: str, theme: Theme) -> None:
     x, height = np.asarray(mark.x, float), np.asarray(mark.height, float)
     hatched: dict[str, Any] = {"facecolor": "none", "edgecolor": colour, "hatch": "///"}
     look = hatched if mark.hatched else {"color": colour}
+    if mark.across:
+        axes.barh(x, height, mark.width, label=mark.name, **look)
+        for place, end, text in zip(x, height, mark.labels, strict=False):
+            away: Any = {"xytext": (3, 0), "ha": "left"} if end >= 0 else {"xytext": (-3, 0), "ha": "right"}
+            axes.annotate(text, (end, place), textcoords="offset points", va="center", fontsize=7.5, **away)
+        return
     axes.bar(x, height, mark.width, label=mark.name, **look)
     top = height
     if mark.low is not None and mark.high is not None:

@@ -61,12 +61,14 @@ class Reference:
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars of one series; `hatched` for numbers that are not ours."""
+    """Bars of one series; `hatched` for numbers that are not ours. `across`: they lie, and `x` is their place on the
+    vertical axis."""
 
     name: str
     x: ArrayLike
     height: ArrayLike
     width: float
+    across: bool = False
     low: ArrayLike | None = None
     high: ArrayLike | None = None
     labels: Sequence[str] = ()
@@ -205,6 +207,8 @@ def _labels_in_words(mark: HeatMap, panel: Panel) -> str:
 def _finite(mark: Line | Bars | Marks) -> tuple[np.ndarray, np.ndarray]:
     """Places and values that are there."""
     points = np.array([mark.x, mark.height if isinstance(mark, Bars) else mark.y], float)
+    if isinstance(mark, Bars) and mark.across:
+        points = points[::-1]
     x, y = points[:, np.isfinite(points).all(axis=0)]
     return x, y
 
