@@ -11,7 +11,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,8 @@ class UnusableTaskError(Exception):
 
 @dataclass(frozen=True)
 class Example:
-    """One question: `targets` are right answers to write, `choices` those to choose from, with a score each."""
+    """One question: `choices` are those to choose from, with a score each, and `targets` right answers to write: the
+    best choices, where the file has no others."""
 
     input: str
     targets: tuple[str, ...] = ()
@@ -115,12 +116,11 @@ def parse_subtask(name: str, data: bytes) -> Subtask:
     if not examples:
         raise UnusableTaskError(" ".join(["None of its examples can be used.", *notes]))
     metrics, told = _metrics(raw, examples)
-    kind = "target_scores" if metrics[0] == CHOICE_METRIC else "a target"
-    usable = [e for e in examples if (e.choices if metrics[0] == CHOICE_METRIC else e.targets)]
+    usable = [example for example in examples if example.choices or metrics[0] != CHOICE_METRIC]
     if not usable:
-        raise UnusableTaskError(f"None of its examples has {kind}, which {metrics[0]} needs.")
+        raise UnusableTaskError(f"None of its examples has target_scores, which {metrics[0]} needs.")
     if len(usable) < len(examples):
-        notes.append(f"{len(examples) - len(usable):,} examples without {kind} were left out.")
+        notes.append(f"{len(examples) - len(usable):,} examples without target_scores were left out.")
     form = str(raw.get("_form", PUBLISHED_FORMS[0]))
     published = form.startswith(PUBLISHED_FORMS)
     # Prompts that somebody made end where the answer begins; other converted inputs have their options in them.
@@ -136,7 +136,7 @@ def parse_subtask(name: str, data: bytes) -> Subtask:
         name,
         usable,
         metrics,
-        tuple(word for word in _list(raw.get("keywords")) if isinstance(word, str)),
+        tuple(_whole(word) for word in _list(raw.get("keywords")) if isinstance(word, str)),
         _string(text, "task_prefix", ""),
         _string(text, "example_input_prefix", "\nQ: "),
         _string(text, "example_output_prefix", "\nA: "),
@@ -187,9 +187,10 @@ def _examples(raw: list[Any]) -> tuple[list[Example], Counter[str], int]:
         )
         choices: dict[str, float] = {}
         for choice, score in scores.items() if numbers else ():
-            choices[choice.strip()] = max(float(score), choices.get(choice.strip(), float(score)))
+            choice = _whole(choice).strip()
+            choices[choice] = max(float(score), choices.get(choice, float(score)))
         targets = [target for target in _list(each.get("target")) if isinstance(target, str | int | float)]
-        stripped = tuple(filter(None, (str(target).strip() for target in targets)))
+        stripped = tuple(filter(None, (_whole(str(target)).strip() for target in targets)))
         if not numbers or "" in choices or len(choices) == 1:
             dropped["examples with target_scores that are no choices with numbers were left out"] += 1
             continue
@@ -197,7 +198,9 @@ def _examples(raw: list[Any]) -> tuple[list[Example], Counter[str], int]:
             dropped["examples with an empty target were left out"] += 1
             continue
         twice += len(choices) < len(scores) or getattr(scores, "twice", False)
-        example = Example(each["input"], stripped, tuple(choices), tuple(choices.values()))
+        example = Example(_whole(each["input"]), stripped, tuple(choices), tuple(choices.values()))
+        if not example.targets:
+            example = replace(example, targets=tuple(example.best_choices))
         if example in examples:
             dropped["examples that repeat another were left out"] += 1
         examples[example] = None
@@ -253,4 +256,9 @@ def _string(raw: dict[str, Any], key: str, default: str) -> str:
     value = raw.get(key, default)
     if not isinstance(value, str):
         raise UnusableTaskError(f"Its {key} is no text.")
-    return value
+    return _whole(value)
+
+
+def _whole(text: str) -> str:
+    """Without halves of surrogate pairs, which JSON may hold and which have no UTF-8 form."""
+    return text.encode("utf-8", "replace").decode("utf-8")
