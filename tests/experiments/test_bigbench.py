@@ -135,10 +135,10 @@ def test_choices_are_scored_and_answers_written_as_elsewhere(places: dict[str, s
         Fitted(vocab.encode(text).astype(np.int64), [vocab.encode(tail).astype(np.int64) for tail in tails], 0, False)
         for text, tails in texts.items()
     ]  # fmt: skip
-    found = choice_log_probabilities(evaluated, questions, options)
     written = write_answers(evaluated, questions, 4, options)
     params, config = evaluated.model.params, evaluated.model.config
-    if model == "standard":
+    if model == "standard":  # scoring has another draw of the lexicon
+        found = choice_log_probabilities(evaluated, questions, options)
         for question, logp_C in zip(questions, found, strict=True):
             whole = [np.concatenate([question.prompt_T, tail]) for tail in question.tails]
             n = len(question.prompt_T)

@@ -1,7 +1,7 @@
 """How a model answers: the likelihood of each choice, or what it writes.
 
-Questions are padded to one of a few lengths, and batches are always full: a whole benchmark compiles a handful of
-programs.
+Questions are padded to one of a few lengths, and batches are always full: a whole benchmark compiles some ten programs
+of each kind.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lexinvariant.experiments.evaluated_model import EvaluatedModel
 from lexinvariant.experiments.options import PairOptions
 from lexinvariant.model.greedy import greedy_tokens
 
-SHORTEST = 64
+SHORTEST, SHORTEST_WRITTEN = 64, 128
 
 
 def padded_length(length: int, most: int) -> int:
@@ -27,11 +27,10 @@ def padded_length(length: int, most: int) -> int:
     return min(padded, most)
 
 
-def _groups(lengths: Sequence[int], most: int, batch_size: int) -> Iterator[tuple[int, np.ndarray]]:
+def _groups(padded: Sequence[int], batch_size: int) -> Iterator[tuple[int, np.ndarray]]:
     """(padded length, numbers of sequences): at least a batch of each, with repeats where there are fewer."""
-    padded = np.array([padded_length(length, most) for length in lengths])
     for length in np.unique(padded):
-        members = np.flatnonzero(padded == length)
+        members = np.flatnonzero(np.array(padded) == length)
         yield int(length), np.resize(members, max(len(members), batch_size))
 
 
@@ -51,7 +50,8 @@ def choice_log_probabilities(
     before_S = np.array([len(question.prompt_T) for question in questions])[owner_S]
     draws = options.draws if config.lexicon.is_random else 1
     prompt_KS, tail_KS = np.zeros((2, draws, len(sequences)))
-    for length, member_G in _groups([*map(len, sequences)], config.context, options.batch_size):
+    padded = [padded_length(len(sequence), config.context) for sequence in sequences]
+    for length, member_G in _groups(padded, options.batch_size):
         tok_GT = np.zeros((len(member_G), length), np.int32)
         for row, member in enumerate(member_G):
             tok_GT[row, : len(sequences[member])] = sequences[member]
@@ -73,8 +73,10 @@ def write_answers(
 ) -> list[str]:
     """What the model writes after each question, the likeliest token at a time."""
     model, written = evaluated.model, [""] * len(questions)
-    most = model.config.context - n_tokens
-    for length, member_G in _groups([len(q.prompt_T) for q in questions], most, options.batch_size):
+    # Prompt and answer together: a step of writing depends on nothing else.
+    needed = [max(SHORTEST_WRITTEN, len(question.prompt_T) + n_tokens) for question in questions]
+    padded = [min(1 << (length - 1).bit_length(), model.config.context) for length in needed]
+    for length, member_G in _groups(padded, options.batch_size):
         tok_GN = greedy_tokens(
             model.params,
             model.config,
@@ -85,7 +87,7 @@ def write_answers(
             draws=options.draws,
             batch_size=options.batch_size,
             dtype=options.dtype,
-            pad_to=length,
+            pad_to=length - n_tokens,
         )
         for member, tok_N in zip(member_G, tok_GN, strict=True):
             written[member] = model.vocab.decode(tok_N)

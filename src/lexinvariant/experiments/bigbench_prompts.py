@@ -88,36 +88,46 @@ def fit_questions(
     Too long a prompt loses shots, the first ones first, and then the beginning of what is left. A question with a
     choice that is longer than the context, or that the vocabulary cannot write, cannot be asked: None.
     """
-    encoded = vocab.encode_batch([_text(question, shots)[0] for question in questions])
-    fitted: list[Fitted | None] = []
-    for question, prompt_T in zip(questions, encoded, strict=True):
-        _, space = _text(question, shots)
-        choices = question.example.choices if question.subtask.by_choice else ()
-        tails = [ids.astype(np.int64) for ids in vocab.encode_batch([space + choice for choice in choices])]
-        most = context - max(map(len, tails), default=room)
-        left = min(shots, len(question.pool))
-        while len(prompt_T) > most and left > 0:
-            left -= 1
-            prompt_T = vocab.encode(_text(question, left)[0])
-        if most < 1 or not all(map(len, tails)) or not len(prompt_T):
-            fitted.append(None)
-        else:
-            fitted.append(Fitted(prompt_T[-most:].astype(np.int64), tails, left, len(prompt_T) > most))
-    return fitted
+    left = [min(shots, len(question.pool)) for question in questions]
+    texts = [_text(question, n) for question, n in zip(questions, left, strict=True)]
+    prompts = vocab.encode_batch([prompt for prompt, _ in texts])
+    choices = [question.example.choices if question.subtask.by_choice else () for question in questions]
+    encoded = iter(
+        vocab.encode_batch(
+            [space + choice for (_, space), own in zip(texts, choices, strict=True) for choice in own]
+        )
+    )
+    tails = [[next(encoded).astype(np.int64) for _ in own] for own in choices]
+    most = [context - max(map(len, own), default=room) for own in tails]
+    for fewer in range(shots - 1, -1, -1):
+        long = [i for i, prompt_T in enumerate(prompts) if len(prompt_T) > most[i] and left[i] > fewer]
+        for i, prompt_T in zip(
+            long, vocab.encode_batch([_text(questions[i], fewer)[0] for i in long]), strict=True
+        ):
+            prompts[i], left[i] = prompt_T, fewer
+    return [
+        Fitted(prompt_T[-n:].astype(np.int64), own, kept, len(prompt_T) > n)
+        if n > 0 and len(prompt_T) and all(map(len, own))
+        else None
+        for prompt_T, own, kept, n in zip(prompts, tails, left, most, strict=True)
+    ]
 
 
 def _text(question: Question, shots: int) -> tuple[str, str]:
     """The prompt without the spaces at its end, and those: to a tokenizer they begin the next word."""
-    prompt = question.prompt(min(shots, len(question.pool)))
+    prompt = question.prompt(shots)
     bare = prompt.rstrip(" ")
     return bare, prompt[len(bare) :]
 
 
 def answer_tokens(questions: Sequence[Question], vocab: Vocab, most: int) -> int:
-    """Tokens to write: room for the longest right answer, in few different numbers."""
+    """Tokens to write: more than the longest right answer has, and one of few numbers (8, 32, 128, ...)."""
     targets = [" " + target for question in questions for target in question.example.targets]
     longest = max(len(ids) for ids in vocab.encode_batch(targets))
-    return min(most, max(8, 1 << longest.bit_length()))
+    n_tokens = 8
+    while n_tokens <= longest:
+        n_tokens *= 4
+    return min(most, n_tokens)
 
 
 def find_answer(subtask: Subtask, written: str) -> str:

@@ -196,6 +196,9 @@ def _difference_figure(name: str, by_shots: Mapping[int, Sequence[TaskScored]]) 
     """A dot and an interval for each task, in the order of the most shots."""
     last = sorted(by_shots[max(by_shots)], key=lambda row: -row.difference.value if row.difference else 0.0)
     names = list(dict.fromkeys(row.task for rows in (last, *by_shots.values()) for row in rows))
+    gaps = [row.difference for rows in by_shots.values() for row in rows if row.difference]
+    reach = 105 * max(0.01, *(max(-gap.low, gap.high) for gap in gaps))
+    axis = Axis("difference in score (points)", limits=(-reach, reach))
     panels = []
     for shots, rows in by_shots.items():
         marks: list[Mark] = []
@@ -204,7 +207,7 @@ def _difference_figure(name: str, by_shots: Mapping[int, Sequence[TaskScored]]) 
             few = by_verdict.get(verdict, [])
             marks.append(_dots(verdict, names, {row.task: row.difference for row in few}, series))
         marks.append(Reference("no difference", at=0.0, axis="x", dash="solid"))
-        panels.append(Panel(f"{shots} shots", marks, Axis("difference in score (points)"), Axis(names=names)))
+        panels.append(Panel(f"{shots} shots", marks, axis, Axis(names=names)))
     row = last[0]
     return Figure(name, words("differences", row=row), panels, size=_tall(names, len(panels)), share_y=True)
 
@@ -242,10 +245,10 @@ def _dots(
 
 def _keyword_figure(name: str, by_shots: Mapping[int, Sequence[TaskScored]]) -> Figure | None:
     """The net share of tasks improved: beyond noise, and as the paper counts."""
-    every = {shots: by_keyword(rows) for shots, rows in by_shots.items()}
+    every = {shots: {"all tasks": list(rows), **by_keyword(rows)} for shots, rows in by_shots.items()}
     most = every[max(every)]
     keywords = [keyword for keyword, rows in most.items() if len(rows) >= FEWEST_TASKS]
-    if not keywords:
+    if len(keywords) < 2:  # nothing but all tasks
         return None
     ways = {
         "Beyond noise, of all tasks": lambda counted: counted.net,
