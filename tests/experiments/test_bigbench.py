@@ -182,6 +182,7 @@ def test_the_section_tells_and_draws_what_was_measured(measured: tuple[Options, 
         "differences",
         "scores",
     ]
+    assert "2 shots: all tasks (2)" in shown.figures[0].alt
     for figure in shown.figures:
         draw(figure, "light")
         assert figure.alt

@@ -43,7 +43,7 @@ def read_tasks(source: Path, keep: int, seed: int) -> tuple[list[Task], dict[str
         raise UserError(
             f"{source} has no {TASK_FILE}: give a folder, or a tar archive of one, with a folder for each task."
         )
-    names = task_names(found)
+    names = task_names(found, source.name)
     grouped: dict[str, dict[str, Subtask | str]] = {}
     for place in sorted(found):
         task, subtask_name = names.get(place, (str(place.parent), ""))
@@ -135,19 +135,19 @@ def _find_in_archive(source: Path) -> Iterator[TaskFile]:
 
 
 def _within_size(size: int, read: Callable[[], bytes]) -> tuple[bytes, str]:
-    if size > LARGEST_FILE:
-        return (
-            b"",
-            f"It has {size >> 20:,} MiB and the most is {LARGEST_FILE >> 20}: give a part of its examples.",
-        )
-    return read(), ""
+    if size <= LARGEST_FILE:
+        return read(), ""
+    return (
+        b"",
+        f"It has {size >> 20:,} MiB and the most is {LARGEST_FILE >> 20}: give a part of its examples.",
+    )
 
 
-def task_names(places: Iterable[PurePosixPath]) -> dict[PurePosixPath, tuple[str, str]]:
-    """(task, subtask) of every file; folders that all have in common, such as `benchmark_tasks`, are no part of it."""
-    inside = {place: place.parent.parts for place in places if ".." not in place.parts}
+def task_names(places: Iterable[PurePosixPath], source: str) -> dict[PurePosixPath, tuple[str, str]]:
+    """(task, subtask) of every file within the source; folders that all have in common, such as `benchmark_tasks`, are
+    no part of it."""
     inside = {
-        place: tuple(part for part in parts if part not in ("/", ".")) for place, parts in inside.items()
+        place: place.parent.parts for place in places if ".." not in place.parts and not place.is_absolute()
     }
     common = 0
     while (
@@ -155,5 +155,5 @@ def task_names(places: Iterable[PurePosixPath]) -> dict[PurePosixPath, tuple[str
         and len({parts[: common + 1] for parts in inside.values()}) == 1
     ):
         common += 1
-    names = {place: (parts[common:] or ("task",)) for place, parts in inside.items()}
+    names = {place: (parts[common:] or (source,)) for place, parts in inside.items()}
     return {place: (parts[0], "/".join(parts[1:])) for place, parts in names.items()}

@@ -214,7 +214,8 @@ def _metrics(raw: dict[str, Any], examples: Sequence[Example]) -> tuple[tuple[st
     preferred = raw.get("preferred_score")
     wanted = ([preferred] if isinstance(preferred, str) else []) + listed
     if not wanted:
-        return ((CHOICE_METRIC,) if by_choice else TEXT_METRICS[:1]), ["It names no metric."]
+        metric = CHOICE_METRIC if by_choice else TEXT_METRICS[0]
+        return (metric,), [f"It names no metric; {metric} was used."]
     spelled = list(dict.fromkeys(name for metric in wanted for name in SPELLINGS.get(metric, (metric,))))
     known = [metric for metric in spelled if metric in (CHOICE_METRIC, *TEXT_METRICS)]
     if not known:
@@ -222,10 +223,9 @@ def _metrics(raw: dict[str, Any], examples: Sequence[Example]) -> tuple[tuple[st
             f"Its metric {wanted[0]} is not known here: known are {CHOICE_METRIC}, {', '.join(TEXT_METRICS)}."
         )
     of_kind = tuple(metric for metric in known if (metric == CHOICE_METRIC) == (known[0] == CHOICE_METRIC))
-    told = (
-        [] if known[0] == spelled[0] else [f"Its metric {wanted[0]} is not known here; {known[0]} was used."]
-    )
-    return of_kind, told
+    if known[0] == spelled[0]:
+        return of_kind, []
+    return of_kind, [f"Its metric {wanted[0]} is not known here; {known[0]} was used."]
 
 
 def _answer_pattern(raw: dict[str, Any], examples: Sequence[Example]) -> str:

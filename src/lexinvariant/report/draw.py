@@ -192,9 +192,6 @@ def _bars(axes: Axes, mark: Bars, colour: str, theme: Theme) -> None:
     look = hatched if mark.hatched else {"color": colour}
     if mark.across:
         axes.barh(x, height, mark.width, label=mark.name, **look)
-        for place, end, text in zip(x, height, mark.labels, strict=False):
-            away: Any = {"xytext": (3, 0), "ha": "left"} if end >= 0 else {"xytext": (-3, 0), "ha": "right"}
-            axes.annotate(text, (end, place), textcoords="offset points", va="center", fontsize=7.5, **away)
         return
     axes.bar(x, height, mark.width, label=mark.name, **look)
     top = height

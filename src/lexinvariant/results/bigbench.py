@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from lexinvariant.results.section import Column, Finding, Section, Table, make_t
 ROWS = (TaskScored, TaskSkipped)
 FEWEST_TASKS = 2
 """A keyword of fewer tasks has no bar."""
+LONGEST_PROMPT = 400
+"""Characters of a prompt that the table shows: its end."""
 SERIES = {"improved": 0, "harmed": 1, "within noise": 5}
 words = Prose("bigbench")
 
@@ -42,17 +44,17 @@ def section(rows: Rows) -> Section | None:
     skipped = [row for row in skipped if (row.tasks, row.task) not in run]
     pairs = [row for row in scored if row.difference]
     settings = group_by(scored, lambda row: (row.tasks, row.pair))
+    most_tasks = max(len(own) for own in by_setting(scored).values())
     return Section(
         "BIG-bench",
         words.paragraphs(
             pairs=pairs,
             tasks=len({row.task for row in scored}),
-            listed_by_paper=paper.BIGBENCH_TASKS,
+            paper=paper,
             converted=len({row.task for row in scored if not row.as_published}),
             shots=listed((row.shots for row in scored), " and "),
             examples=max(row.examples for row in scored),
-            by_luck=max(len(own) for own in group_by(scored, lambda row: (row.pair, row.shots)).values())
-            / 20,
+            by_luck=most_tasks / 20,
             threshold=THRESHOLD,
             fewest=FEWEST_CHANGED,
             fewer_shots=sum(row.fewer_shots for row in scored),
@@ -80,15 +82,13 @@ def _findings(rows: Sequence[TaskScored]) -> list[Finding]:
             continue
         n = counted.up + counted.down
         low, high = (2 * end - 1 for end in wilson(counted.up / n, n))
-        like_paper = own[0].shots == paper.BIGBENCH_SHOTS and own[0].lexicon.endswith(
-            f"p = {paper.BIGBENCH_P:g}"
-        )
+        same_p = own[0].lexicon.endswith(f"p = {paper.BIGBENCH_P:g}")
+        stated = paper.BIGBENCH_NET if same_p and own[0].shots == paper.BIGBENCH_SHOTS else None
         note = (
             f"of {counted.tasks} tasks {n} change by {100 * THRESHOLD:.0f} point or more; beyond noise "
             f"{counted.improved} improve and {counted.harmed} are harmed"
         )
         measure = f"BIG-bench tasks improved less harmed, of those that change ({name})"
-        stated = paper.BIGBENCH_NET if like_paper else None
         findings.append(Finding(measure, stated, counted.paper_net, "+.0%", low, high, note=note))
     return findings
 
@@ -158,12 +158,15 @@ def _sample_table(rows: Sequence[TaskScored]) -> Table:
     """The questions after the fewest shots."""
     shown = [own[0] for own in group_by(rows, lambda row: (row.tasks, row.pair, row.task)).values()]
 
+    def shorten(prompt: str) -> str:
+        return prompt if len(prompt) <= LONGEST_PROMPT else f"[...] {prompt[-LONGEST_PROMPT:]}"
+
     def answer(row: TaskScored, index: int) -> str | None:
         return row.sample.answers[index] if index < len(row.sample.answers) else None
 
     columns = [
         Column[TaskScored]("Task", lambda row: f"{row.task}, {row.shots} shots"),
-        Column("Prompt", lambda row: row.sample.prompt),
+        Column("Prompt", lambda row: shorten(row.sample.prompt)),
         Column("Right", lambda row: " or ".join(row.sample.right)),
         Column("Model", lambda row: answer(row, 0)),
         Column("Baseline", lambda row: answer(row, 1)),
@@ -250,11 +253,9 @@ def _keyword_figure(name: str, by_shots: Mapping[int, Sequence[TaskScored]]) -> 
     keywords = [keyword for keyword, rows in most.items() if len(rows) >= FEWEST_TASKS]
     if len(keywords) < 2:  # nothing but all tasks
         return None
-    ways = {
+    ways: dict[str, Callable[[Count], float | None]] = {
         "Beyond noise, of all tasks": lambda counted: counted.net,
-        f"Changed by {100 * THRESHOLD:.0f} point, of those (the paper's way)": lambda counted: (
-            counted.paper_net
-        ),
+        "The paper's way, of the tasks that change": lambda counted: counted.paper_net,
     }
     width = 0.8 / len(every)
     panels = []

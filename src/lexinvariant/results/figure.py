@@ -61,19 +61,19 @@ class Reference:
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars of one series; `hatched` for numbers that are not ours. `across`: they lie, and `x` is their place on the
-    vertical axis."""
+    """Bars of one series; `hatched` for numbers that are not ours."""
 
     name: str
     x: ArrayLike
     height: ArrayLike
     width: float
-    across: bool = False
     low: ArrayLike | None = None
     high: ArrayLike | None = None
     labels: Sequence[str] = ()
     hatched: bool = False
     series: int | None = None
+    across: bool = False
+    """They lie, `x` is their place on the vertical axis, and they have neither intervals nor labels."""
 
 
 @dataclass(frozen=True)
