@@ -188,6 +188,7 @@ EXPERIMENTS = (
         suits=_tokens_or_time,
         quick={"prompts": 40},
     ),
+    Experiment("bigbench", "BIG-bench's tasks: which improve and which are harmed from one model to another"),
     Experiment(
         "regulariser",
         "standard models trained with random lexicons: loss, symbol tasks, robustness, rare words",

@@ -190,6 +190,9 @@ def _bars(axes: Axes, mark: Bars, colour: str, theme: Theme) -> None:
     x, height = np.asarray(mark.x, float), np.asarray(mark.height, float)
     hatched: dict[str, Any] = {"facecolor": "none", "edgecolor": colour, "hatch": "///"}
     look = hatched if mark.hatched else {"color": colour}
+    if mark.across:
+        axes.barh(x, height, mark.width, label=mark.name, **look)
+        return
     axes.bar(x, height, mark.width, label=mark.name, **look)
     top = height
     if mark.low is not None and mark.high is not None:

@@ -72,6 +72,8 @@ class Bars:
     labels: Sequence[str] = ()
     hatched: bool = False
     series: int | None = None
+    across: bool = False
+    """They lie, `x` is their place on the vertical axis, and they have neither intervals nor labels."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,8 @@ def _labels_in_words(mark: HeatMap, panel: Panel) -> str:
 def _finite(mark: Line | Bars | Marks) -> tuple[np.ndarray, np.ndarray]:
     """Places and values that are there."""
     points = np.array([mark.x, mark.height if isinstance(mark, Bars) else mark.y], float)
+    if isinstance(mark, Bars) and mark.across:
+        points = points[::-1]
     x, y = points[:, np.isfinite(points).all(axis=0)]
     return x, y
 

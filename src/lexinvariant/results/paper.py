@@ -23,8 +23,12 @@ KEY_SEQUENCES = 1000
 # Section "Semantic Deciphering", in full in the appendix "Semantic Deciphering Full Example": 32k, the Pile.
 SEMANTIC_ANSWER, SEMANTIC_CONTINUATION = "coffee", " - coffee. and i"
 
-# Section "Regularizing Language Models with Lexinvariance".
-REGULARISER_P = 0.2
+# Section "Regularizing Language Models with Lexinvariance" and its appendix: B_p beside a standard model of about the
+# same size. Improved less harmed, out of the tasks that change by at least some threshold, which is not told.
+REGULARISER_P, BIGBENCH_SHOTS, BIGBENCH_NET = 0.2, 3, 0.25
+""""25% more likely to improve performance than to harm performance when evaluated with three shots"."""
+BIGBENCH_TASKS = 116
+"""Different tasks in its list."""
 
 # The theorem of the section "Convergence": its bound's exponents in T and d.
 EXPONENT_T, EXPONENT_D = -0.25, 0.25
