@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model import scoring
+from lexinvariant.model import padding
 from lexinvariant.model.params import Params
 from lexinvariant.model.scoring import mixture, score_tokens
 from lexinvariant.model.transformer import forward
@@ -62,7 +62,7 @@ def test_texts_of_any_lengths_score_as_they_do_alone() -> None:
 
 def test_more_texts_than_a_batch_holds_all_get_their_scores() -> None:
     params, config = model("permuted", "seen")
-    one_more_than_a_batch = scoring.TOKENS_PER_BATCH // 16 + 1
+    one_more_than_a_batch = padding.TOKENS_PER_BATCH // 16 + 1
     first, last = TEXT, TEXT[::-1]
     scores = score_tokens(params, config, [*[first] * (one_more_than_a_batch - 1), last])
     assert len(scores) == one_more_than_a_batch
@@ -132,7 +132,7 @@ def test_another_seed_draws_another_lexicon() -> None:
     ("texts", "draws", "sentence"),
     [
         ([TEXT, TEXT[:0]], 1, "Text 1 is empty"),
-        ([np.zeros(scoring.MAX_TOKENS + 1, int)], 1, "Text 0 has 16385 tokens and the most is 16384"),
+        ([np.zeros(padding.MAX_TOKENS + 1, int)], 1, "Text 0 has 16385 tokens and the most is 16384"),
         ([TEXT, TEXT, np.array([0, V])], 1, "Text 2 has a token outside 0..8"),
         ([np.array([-1])], 1, "Text 0 has a token outside 0..8"),
         ([TEXT], 0, "at least one draw"),

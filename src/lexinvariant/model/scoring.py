@@ -1,6 +1,5 @@
 """What a trained model says of a text: log p(x) token by token, all next-token distributions, final states."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 import jax
@@ -8,19 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from lexinvariant.config import ModelConfig
-from lexinvariant.errors import UserError
 from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.embedding import embed
 from lexinvariant.model.lexicon import draw_by_rank
+from lexinvariant.model.padding import batches_by_length, check_tokens, mixture, n_draws, padded
 from lexinvariant.model.params import Params
 from lexinvariant.model.ranks import symbols_by_rank, to_ranks
 from lexinvariant.model.readout import after_start, next_log_probs
 from lexinvariant.model.recall import recall_logits
 from lexinvariant.model.transformer import forward, trunk
 from lexinvariant.rng import Stream, key_at
-
-SHORTEST_BUCKET, MAX_TOKENS = 16, 16384
-TOKENS_PER_BATCH = 512  # short texts share a batch, and one text alone wastes little
 
 
 @jit_fast_compile(static_argnames=("config", "dtype"))
@@ -32,40 +28,9 @@ def _log_likelihood(
     return forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype)).logp_BT
 
 
-def mixture(logp_KT: np.ndarray) -> np.ndarray:
-    """Per-token log-probabilities of the average, over K draws, of the probability of the whole sequence.
-
-    log p(x_t | x_<t) = log mean_k p_k(x_1..x_t) - log mean_k p_k(x_1..x_(t-1)): each draw's vote is weighted
-    by how well it predicted so far (Bayes), and the array sums to the log of the average.
-    """
-    upto_KT = np.cumsum(logp_KT, axis=1, dtype=np.float64)
-    average_T = np.logaddexp.reduce(upto_KT, axis=0) - np.log(len(logp_KT))
-    return np.diff(average_T, prepend=0.0)
-
-
-def check_tokens(config: ModelConfig, tok_T: np.ndarray, name: str) -> None:
-    if len(tok_T) == 0:
-        raise UserError(f"{name} is empty, so it has no tokens to score: remove it.")
-    if len(tok_T) > MAX_TOKENS:
-        raise UserError(f"{name} has {len(tok_T)} tokens and the most is {MAX_TOKENS}: cut it into pieces.")
-    if tok_T.min() < 0 or tok_T.max() >= config.vocab_size:
-        raise UserError(f"{name} has a token outside 0..{config.vocab_size - 1}, the model's vocabulary.")
-
-
-def _n_draws(config: ModelConfig, draws: int) -> int:
-    if draws < 1:
-        raise UserError(f"Scoring needs at least one draw of the lexicon, not {draws}: give draws=1 or more.")
-    return draws if config.lexicon.is_random else 1
-
-
 def _seed_32(seed: int) -> np.uint32:
     """All that a key takes of a seed, in a type that is compiled once."""
     return np.uint32(seed & 0xFFFFFFFF)
-
-
-def bucket(length: int) -> int:
-    """Texts are padded to powers of two: few shapes to compile, and a text's shape depends on it alone."""
-    return max(SHORTEST_BUCKET, 1 << (length - 1).bit_length())
 
 
 def score_tokens(
@@ -82,28 +47,17 @@ def score_tokens(
     Draw k is the same for all texts: equal texts, and texts that a permutation of symbols makes equal, get
     equal numbers, wherever they stand in the list.
     """
-    draws = _n_draws(config, draws)
-    by_length: dict[int, list[int]] = defaultdict(list)
-    for i, tok_T in enumerate(tokens):
-        check_tokens(config, tok_T, f"Text {i}")
-        by_length[bucket(len(tok_T))].append(i)
-
+    draws = n_draws(config, draws)
     scores: list[np.ndarray] = [np.empty(0)] * len(tokens)
-    for length, members in by_length.items():
-        rows = max(1, TOKENS_PER_BATCH // length)  # always full batches: one shape a length
-        for start in range(0, len(members), rows):
-            part = members[start : start + rows]
-            tok_BT = np.zeros((rows, length), np.int32)
-            for row, i in enumerate(part):
-                tok_BT[row, : len(tokens[i])] = tokens[i]
-            logp_KBT = np.stack(
-                [
-                    np.asarray(_log_likelihood(params, config, tok_BT, _seed_32(seed), k, dtype))
-                    for k in range(draws)
-                ]
-            )
-            for row, i in enumerate(part):
-                scores[i] = mixture(logp_KBT[:, row, : len(tokens[i])])
+    for members, tok_BT in batches_by_length(config, tokens):
+        logp_KBT = np.stack(
+            [
+                np.asarray(_log_likelihood(params, config, tok_BT, _seed_32(seed), k, dtype))
+                for k in range(draws)
+            ]
+        )
+        for row, i in enumerate(members):
+            scores[i] = mixture(logp_KBT[:, row, : len(tokens[i])])
     return scores
 
 
@@ -119,7 +73,7 @@ def hidden_states(
 ) -> np.ndarray:
     """h_TD: the final state at every token, having read it, under the lexicon with which scoring has its draw k."""
     check_tokens(config, tok_T, "The text")
-    h_1TD = _hidden_states(params, config, _padded(tok_T), _seed_32(seed), draw)
+    h_1TD = _hidden_states(params, config, padded(tok_T), _seed_32(seed), draw)
     return np.asarray(h_1TD)[0, : len(tok_T)]
 
 
@@ -149,11 +103,11 @@ def next_token_log_probs(
     readout `seen` gives them equal shares, `full` under one draw a random row each.
     """
     check_tokens(config, tok_T, "The text")
-    draws = _n_draws(config, draws)
+    draws = n_draws(config, draws)
     rank_T, n = to_ranks(config, tok_T), len(tok_T)
     logp_KSV = np.stack(
         [
-            np.asarray(_next_log_probs(params, config, _padded(rank_T), _seed_32(seed), k), np.float64)[
+            np.asarray(_next_log_probs(params, config, padded(rank_T), _seed_32(seed), k), np.float64)[
                 0, : n + 1
             ]
             for k in range(draws)
@@ -165,9 +119,3 @@ def next_token_log_probs(
     logp_SV = np.empty(logp_KSV.shape[1:])
     logp_SV[:, symbols_by_rank(config, tok_T)] = np.logaddexp.reduce(logp_KSV + weight_KS[:, :, None], axis=0)
     return logp_SV
-
-
-def _padded(tok_T: np.ndarray) -> np.ndarray:
-    tok_1T = np.zeros((1, bucket(len(tok_T))), np.int32)
-    tok_1T[0, : len(tok_T)] = tok_T
-    return tok_1T
