@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,22 +16,12 @@ from lexinvariant.errors import UserError
 from lexinvariant.model.generate import generate_tokens
 from lexinvariant.model.scoring import hidden_states, next_token_log_probs, score_tokens
 from lexinvariant.model.weights import BUNDLED, Weights, load_weights
-from lexinvariant.reading import Posterior, ReadsText, checked_text, distinct_symbols, type_of
+from lexinvariant.reading import Logits, Posterior, ReadsText, checked_text, distinct_symbols, texts_to_score
 
 if TYPE_CHECKING:
     from lexinvariant.decipher.language import Language
     from lexinvariant.decipher.solve import Decipherment
     from lexinvariant.decipher.words import WordReading
-
-
-class Logits(NamedTuple):
-    """Normalised logits: log-probabilities, in nats, of every next symbol at every position of a text."""
-
-    log_probs: np.ndarray
-    """(T + 1, V): row t is over the symbol that follows the first t of the text, the last row over what comes next."""
-    symbols: tuple[str, ...]
-    """What the V columns stand for. Of a lexinvariant model of characters: the text's own, in the order in which they
-    come, then others, which it cannot tell apart."""
 
 
 class Model(ReadsText, Weights):
@@ -46,11 +36,7 @@ class Model(ReadsText, Weights):
         A lexinvariant model gives `score(x) == score(pi(x))` bit for bit, for every permutation pi. One that
         reads characters takes any characters at all, up to its vocabulary's number of different ones in a text.
         """
-        if isinstance(texts, str):
-            texts = [texts]
-        elif not isinstance(texts, Iterable):
-            raise UserError(f"Give a text or a list of texts to score, not {type_of(texts)}.")
-        tokens = [self._encode(text, self._alphabet(text)) for text in map(checked_text, texts)]
+        tokens = [self._encode(text, self._alphabet(text)) for text in texts_to_score(texts)]
         self._warn_beyond_context(tokens)
         return score_tokens(self.params, self.config, tokens, draws=draws, seed=seed)
 
@@ -60,9 +46,7 @@ class Model(ReadsText, Weights):
         tok_T = self._encode(text, alphabet)
         self._warn_beyond_context([tok_T])
         logp = next_token_log_probs(self.params, self.config, tok_T, draws=draws, seed=seed)
-        size, known = self.config.vocab_size, self.vocab.size
-        names = alphabet or [self.vocab.decode([i]) if i < known else "" for i in range(size)]
-        return Logits(logp, tuple(names))
+        return Logits(logp, self._names(alphabet))
 
     def hidden_states(self, text: str, *, draw: int = 0, seed: int = 0) -> np.ndarray:
         """(T, D) in float32: the final state at every token, having read it, under one draw of the lexicon.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,16 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.votes import Floats, check_head
 from lexinvariant.errors import UserError
 from lexinvariant.text import HuggingFaceVocab, Vocab
+
+
+class Logits(NamedTuple):
+    """Normalised logits: log-probabilities, in nats, of every next symbol at every position of a text."""
+
+    log_probs: np.ndarray
+    """(T + 1, V): row t is over the symbol that follows the first t of the text, the last row over what comes next."""
+    symbols: tuple[str, ...]
+    """What the V columns stand for. Of a lexinvariant model of characters: the text's own, in the order in which they
+    come, then others, which it cannot tell apart."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,11 @@ class ReadsText:
         number = {character: i for i, character in enumerate(alphabet)}
         return np.fromiter((number[character] for character in text), np.int64, len(text))
 
+    def _names(self, alphabet: str | None) -> tuple[str, ...]:
+        """What each token of the model stands for."""
+        size, known = self.config.vocab_size, self.vocab.size
+        return tuple(alphabet or [self.vocab.decode([i]) if i < known else "" for i in range(size)])
+
     def _check_number_of_symbols(self, n: int) -> None:
         if n > self.config.vocab_size:
             raise UserError(
@@ -74,13 +90,13 @@ class ReadsText:
                 "shorten or simplify it."
             )
 
-    def _warn_beyond_context(self, tokens: Sequence[np.ndarray]) -> None:
+    def _warn_beyond_context(self, tokens: Sequence[np.ndarray], stacklevel: int = 3) -> None:
         longest = max(map(len, tokens), default=0)
         if longest > self.config.context:
             warnings.warn(
                 f"A text has {longest} tokens and the model was trained on {self.config.context} at a time: cut it "
                 "into pieces, or mind that what lies beyond is extrapolated.",
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
 
     def _posterior(
@@ -108,6 +124,15 @@ def checked_text(text: object) -> str:
     if not isinstance(text, str):
         raise UserError(f"Give texts as str, not {type_of(text)}.")
     return text
+
+
+def texts_to_score(texts: object) -> list[str]:
+    """One text or several, once it is sure that these are texts."""
+    if isinstance(texts, str):
+        return [texts]
+    if not isinstance(texts, Iterable):
+        raise UserError(f"Give a text or a list of texts to score, not {type_of(texts)}.")
+    return [checked_text(text) for text in texts]
 
 
 def distinct_symbols(text: str | Sequence[str]) -> tuple[str, ...]:

@@ -65,3 +65,11 @@ def mixture(logp_KT: np.ndarray) -> np.ndarray:
     upto_KT = np.cumsum(logp_KT, axis=1, dtype=np.float64)
     average_T = np.logaddexp.reduce(upto_KT, axis=0) - np.log(len(logp_KT))
     return np.diff(average_T, prepend=0.0)
+
+
+def mixture_of_next(logp_KSV: np.ndarray, tok_T: np.ndarray) -> np.ndarray:
+    """logp_SV (S = T + 1): the same of whole distributions, of which row t is over what follows the first t tokens."""
+    upto_KT = np.cumsum(logp_KSV[:, np.arange(len(tok_T)), tok_T], axis=1)
+    weight_KS = np.pad(upto_KT, ((0, 0), (1, 0)))
+    weight_KS = weight_KS - np.logaddexp.reduce(weight_KS, axis=0)
+    return np.logaddexp.reduce(logp_KSV + weight_KS[:, :, None], axis=0)

@@ -7,7 +7,6 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.rng import Stream
 
 
 def to_ranks(config: ModelConfig, tok_T: np.ndarray) -> np.ndarray:
@@ -28,6 +27,10 @@ def symbols_by_rank(config: ModelConfig, tok_T: np.ndarray, seed: int | None = N
     used, first = np.unique(tok_T, return_index=True)
     unused = np.setdiff1d(symbol_V, used)
     if seed is not None:
+        from lexinvariant.rng import (
+            Stream,  # not at the top: it loads jax, which numbering symbols does not need
+        )
+
         unused = np.random.default_rng([seed, int(Stream.SAMPLE)]).permutation(unused)
     return np.concatenate([used[np.argsort(first)], unused]).astype(np.int64)
 

@@ -10,7 +10,14 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.embedding import embed
 from lexinvariant.model.lexicon import draw_by_rank
-from lexinvariant.model.padding import batches_by_length, check_tokens, mixture, n_draws, padded
+from lexinvariant.model.padding import (
+    batches_by_length,
+    check_tokens,
+    mixture,
+    mixture_of_next,
+    n_draws,
+    padded,
+)
 from lexinvariant.model.params import Params
 from lexinvariant.model.ranks import symbols_by_rank, to_ranks
 from lexinvariant.model.readout import after_start, next_log_probs
@@ -113,9 +120,6 @@ def next_token_log_probs(
             for k in range(draws)
         ]
     )
-    upto_KT = np.cumsum(logp_KSV[:, np.arange(n), rank_T], axis=1)
-    weight_KS = np.pad(upto_KT, ((0, 0), (1, 0)))
-    weight_KS = weight_KS - np.logaddexp.reduce(weight_KS, axis=0)
     logp_SV = np.empty(logp_KSV.shape[1:])
-    logp_SV[:, symbols_by_rank(config, tok_T)] = np.logaddexp.reduce(logp_KSV + weight_KS[:, :, None], axis=0)
+    logp_SV[:, symbols_by_rank(config, tok_T)] = mixture_of_next(logp_KSV, rank_T)
     return logp_SV
