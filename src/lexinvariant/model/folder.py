@@ -7,6 +7,8 @@ from typing import Any
 from lexinvariant.errors import UserError
 
 FORMAT = 1
+MODEL_TYPE = "lexinvariant"
+"""By this transformers knows our models, once lexinvariant.torch is imported."""
 BUNDLED = "bundled"
 WEIGHTS = Path(__file__).parents[1] / "weights"
 """What comes with the package."""

@@ -13,7 +13,7 @@ from lexinvariant import config as configs
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
-from lexinvariant.model.folder import BUNDLED, FORMAT, find_model, read_description
+from lexinvariant.model.folder import BUNDLED, FORMAT, MODEL_TYPE, find_model, read_description
 from lexinvariant.model.params import Params
 from lexinvariant.model.tensor_file import SCALE, read_tensors
 from lexinvariant.text import Vocab, load_vocab
@@ -65,6 +65,8 @@ def save_model(
         else:
             tensors[name] = value.astype(jnp.bfloat16) if precision == "bfloat16" and is_matrix else value
     description = {
+        "model_type": MODEL_TYPE,
+        "architectures": ["LexinvariantForCausalLM"],
         "format": FORMAT,
         "precision": precision,
         "model": json.loads(configs.to_json(config)),

@@ -10,6 +10,11 @@ try:
 except ImportError as error:
     raise ImportError("lexinvariant.torch needs PyTorch: `pip install 'lexinvariant[torch]'`.") from error
 
+import importlib.util
+
 from lexinvariant.torch.model import Model, Network, load
+
+if importlib.util.find_spec("transformers") is not None:
+    import lexinvariant.torch.causal_lm  # noqa: F401 (it registers our models)
 
 __all__ = ["Model", "Network", "load"]

@@ -129,10 +129,16 @@ def trunk(
     *,
     read_BS: torch.Tensor | None = None,
     cache: Any = None,
+    states: list[torch.Tensor] | None = None,
 ) -> torch.Tensor:
-    """h_BTD: the final state at every position. `read_BS` is of the cache's positions too."""
+    """h_BTD: the final state at every position. `read_BS` is of the cache's positions too.
+
+    What each layer gives is added to `states`, where that is asked for.
+    """
     for number, layer in enumerate(unstack(params.layers)):
         x_BTD = block(layer, number, config, x_BTD, read_BS=read_BS, cache=cache)
+        if states is not None:
+            states.append(x_BTD)
     return rms_norm(x_BTD, params.final_norm_D, config.norm_eps)
 
 
