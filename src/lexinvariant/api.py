@@ -90,7 +90,7 @@ class Model(ReadsText, Weights):
             top_k=top_k,
             seed=seed,
         )
-        return self.vocab.decode(tokens) if alphabet is None else "".join(alphabet[i] for i in tokens)
+        return self._decode(tokens, alphabet)
 
     def decipher(
         self,

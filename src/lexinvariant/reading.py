@@ -78,6 +78,9 @@ class ReadsText:
         number = {character: i for i, character in enumerate(alphabet)}
         return np.fromiter((number[character] for character in text), np.int64, len(text))
 
+    def _decode(self, tokens: np.ndarray, alphabet: str | None) -> str:
+        return self.vocab.decode(tokens) if alphabet is None else "".join(alphabet[i] for i in tokens)
+
     def _names(self, alphabet: str | None) -> tuple[str, ...]:
         """What each token of the model stands for."""
         size, known = self.config.vocab_size, self.vocab.size

@@ -40,3 +40,9 @@ def check_prompt(config: ModelConfig, prompt_T: np.ndarray) -> None:
         raise UserError(
             f"The prompt has a token outside 0..{config.vocab_size - 1}, the model's vocabulary: give another."
         )
+
+
+def n_ranks(config: ModelConfig, length: int) -> int:
+    """With the `seen` readout a lexinvariant model needs a rank for each position at most."""
+    only_seen = config.readout == "seen" and config.lexicon.is_lexinvariant
+    return min(config.vocab_size, length) if only_seen else config.vocab_size

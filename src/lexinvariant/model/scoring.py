@@ -11,6 +11,7 @@ from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.embedding import embed
 from lexinvariant.model.lexicon import draw_by_rank
 from lexinvariant.model.padding import (
+    TOKENS_PER_BATCH,
     batches_by_length,
     check_tokens,
     mixture,
@@ -19,7 +20,7 @@ from lexinvariant.model.padding import (
     padded,
 )
 from lexinvariant.model.params import Params
-from lexinvariant.model.ranks import symbols_by_rank, to_ranks
+from lexinvariant.model.ranks import n_ranks, symbols_by_rank, to_ranks
 from lexinvariant.model.readout import after_start, next_log_probs
 from lexinvariant.model.recall import recall_logits
 from lexinvariant.model.transformer import forward, trunk
@@ -84,21 +85,89 @@ def hidden_states(
     return np.asarray(h_1TD)[0, : len(tok_T)]
 
 
-@jit_fast_compile(static_argnames=("config",))
 def _next_log_probs(
-    params: Params, config: ModelConfig, rank_1T: jax.Array, seed: jax.Array, draw: jax.Array
+    params: Params,
+    config: ModelConfig,
+    rank_BT: jax.Array,
+    seed: jax.Array,
+    draw: jax.Array,
+    n_ranks: int,
+    dtype: str = "float32",
 ) -> jax.Array:
-    """logp_1SV by ranks, after each of the first 0..T tokens (S = T + 1)."""
-    key_1, size = key_at(seed, Stream.EVAL, 0, draw)[None], config.vocab_size
-    lexicon, row_1V = draw_by_rank(config, params.embedding, key_1, rank_1T, size, jnp.dtype("float32"))
-    h_1TD = trunk(params, config, embed(params.embedding, lexicon, jnp.dtype("float32")))
-    predictor_1SD = after_start(params, h_1TD)
-    n_1TV = jnp.cumsum(jax.nn.one_hot(rank_1T, size, dtype=jnp.int32), axis=1)
-    seen_1SV = jnp.pad(n_1TV > 0, ((0, 0), (1, 0), (0, 0)))
-    recall_1SV = None
+    """logp_BSR by ranks, after each of the first 0..T tokens (S = T + 1); every sequence under the same draw."""
+    key_B = jnp.broadcast_to(key_at(seed, Stream.EVAL, 0, draw), rank_BT.shape[:1])
+    lexicon, row_BR = draw_by_rank(config, params.embedding, key_B, rank_BT, n_ranks, jnp.dtype(dtype))
+    h_BTD = trunk(params, config, embed(params.embedding, lexicon, jnp.dtype(dtype)))
+    predictor_BSD = after_start(params, h_BTD)
+    n_BTR = jnp.cumsum(jax.nn.one_hot(rank_BT, n_ranks, dtype=jnp.int32), axis=1)
+    seen_BSR = jnp.pad(n_BTR > 0, ((0, 0), (1, 0), (0, 0)))
+    recall_BSR = None
     if params.recall is not None:
-        recall_1SV = recall_logits(params.recall, predictor_1SD, h_1TD, rank_1T, size)
-    return next_log_probs(params, config, lexicon.table, row_1V, predictor_1SD, seen_1SV, recall_1SV)
+        recall_BSR = recall_logits(params.recall, predictor_BSD, h_BTD, rank_BT, n_ranks)
+    return next_log_probs(params, config, lexicon.table, row_BR, predictor_BSD, seen_BSR, recall_BSR)
+
+
+_next_of_one = jit_fast_compile(static_argnames=("config", "n_ranks"))(_next_log_probs)
+
+
+@jit_fast_compile(static_argnames=("config", "n_ranks", "dtype"))
+def _next_with_draw(
+    params: Params,
+    config: ModelConfig,
+    rank_BT: jax.Array,
+    seed: jax.Array,
+    draw: jax.Array,
+    total_BTR: jax.Array | None,
+    n_ranks: int,
+    dtype: str,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(logp_BT, total_BTR, is_likeliest_BT): the tokens' own log-probabilities under one draw; the log of the sum over
+    draws of the probability that the text so far goes on with each rank; and whether the token is the likeliest by it.
+    """
+    logp_BTR = _next_log_probs(params, config, rank_BT, seed, draw, n_ranks, dtype)[:, :-1]
+    logp_BT = _at(logp_BTR, rank_BT)
+    joint_BTR = logp_BTR + (jnp.cumsum(logp_BT, axis=1) - logp_BT)[:, :, None]
+    total_BTR = joint_BTR if total_BTR is None else jnp.logaddexp(total_BTR, joint_BTR)
+    return logp_BT, total_BTR, _at(total_BTR, rank_BT) >= jnp.max(total_BTR, axis=2)
+
+
+def _at(value_BTR: jax.Array, rank_BT: jax.Array) -> jax.Array:
+    return jnp.take_along_axis(value_BTR, rank_BT[:, :, None], axis=2)[:, :, 0]
+
+
+def score_and_compare(
+    params: Params,
+    config: ModelConfig,
+    tokens: Sequence[np.ndarray],
+    *,
+    draws: int = 1,
+    seed: int = 0,
+    dtype: str = "float32",
+    tokens_per_batch: int = TOKENS_PER_BATCH,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each token sequence, its score and whether each token was the likeliest to come.
+
+    To a lexinvariant model all symbols that have not occurred are alike, so that no new one is the likeliest.
+    """
+    draws = n_draws(config, draws)
+    ranks = [to_ranks(config, tok_T) for tok_T in tokens]
+    found: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0), np.empty(0, bool))] * len(tokens)
+    for members, rank_BT in batches_by_length(config, ranks, tokens_per_batch):
+        size = n_ranks(config, rank_BT.shape[1])
+        logp, total_BTR = [], None
+        for k in range(draws):
+            logp_BT, total_BTR, likeliest_BT = _next_with_draw(
+                params, config, rank_BT, _seed_32(seed), k, total_BTR, size, dtype
+            )
+            logp.append(np.asarray(logp_BT))
+        for row, i in enumerate(members):
+            n = len(ranks[i])
+            likeliest_T = np.asarray(likeliest_BT)[row, :n]
+            if config.lexicon.is_lexinvariant:
+                new_T = np.diff(np.maximum.accumulate(ranks[i]), prepend=-1) > 0
+                likeliest_T = likeliest_T & ~new_T
+            found[i] = mixture(np.stack(logp)[:, row, :n]), likeliest_T
+    return found
 
 
 def next_token_log_probs(
@@ -114,9 +183,9 @@ def next_token_log_probs(
     rank_T, n = to_ranks(config, tok_T), len(tok_T)
     logp_KSV = np.stack(
         [
-            np.asarray(_next_log_probs(params, config, padded(rank_T), _seed_32(seed), k), np.float64)[
-                0, : n + 1
-            ]
+            np.asarray(
+                _next_of_one(params, config, padded(rank_T), _seed_32(seed), k, config.vocab_size), np.float64
+            )[0, : n + 1]
             for k in range(draws)
         ]
     )

@@ -16,7 +16,7 @@ from lexinvariant.model import params as model_params
 from lexinvariant.model.folder import BUNDLED, FORMAT, MODEL_TYPE, find_model, read_description
 from lexinvariant.model.params import Params
 from lexinvariant.model.tensor_file import SCALE, read_tensors
-from lexinvariant.text import Vocab, load_vocab
+from lexinvariant.text import HuggingFaceVocab, Vocab, load_vocab
 
 Precision = Literal["float32", "bfloat16", "int8"]
 
@@ -78,6 +78,9 @@ def save_model(
         unfinished.write_bytes(save(tensors))
         (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n")
         vocab.save(folder)
+        if isinstance(vocab, HuggingFaceVocab):  # with this, transformers' AutoTokenizer reads tokenizer.json
+            tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": config.context}
+            (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer, indent=2) + "\n")
         unfinished.replace(folder / "model.safetensors")
     except OSError as error:
         raise UserError(

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from transformers import AutoConfig, AutoModelForCausalLM, GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
+import torch
 from lexinvariant.config import LexiconConfig, ModelConfig, from_dict
 from lexinvariant.errors import UserError
 from lexinvariant.model.folder import MODEL_TYPE, find_model
@@ -87,7 +87,9 @@ class LexinvariantForCausalLM(PreTrainedModel, GenerationMixin):
                 "whole vocabulary: load it by `lexinvariant.torch.load(FOLDER)`."
             )
         add_parameters(self, self.settings)
-        if self.settings.count_occurrences:  # what stands before a token is counted again, so all of it is read again
+        if (
+            self.settings.count_occurrences
+        ):  # what stands before a token is counted again, so all of it is read again
             self.generation_config.use_cache = False
         self.post_init()
 
@@ -128,7 +130,9 @@ class LexinvariantForCausalLM(PreTrainedModel, GenerationMixin):
         if config.count_occurrences:
             if past_key_values is not None:
                 raise UserError("This model counts occurrences in all of the text: give use_cache=False.")
-            if read_BS is not None:  # padding must not be counted: to the end with it, where nothing looks at it
+            if (
+                read_BS is not None
+            ):  # padding must not be counted: to the end with it, where nothing looks at it
                 order_BT = torch.argsort(~read_BS, dim=1, stable=True)
                 tok_BT, back_BT, read_BS = input_ids.gather(1, order_BT), torch.argsort(order_BT), None
         if use_cache and past_key_values is None and not config.count_occurrences:

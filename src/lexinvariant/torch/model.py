@@ -213,7 +213,7 @@ class Model(ReadsText):
             order = torch.randperm(size - n_used, generator=generator).numpy()
             symbol_V[n_used:] = symbol_V[n_used:][order]
         written = symbol_V[rank_1S[0, len(tok_T) :].cpu().numpy()]
-        return self.vocab.decode(written) if alphabet is None else "".join(alphabet[i] for i in written)
+        return self._decode(written, alphabet)
 
     def _one_text(self, text: str) -> tuple[str | None, np.ndarray]:
         alphabet = self._alphabet(checked_text(text))
