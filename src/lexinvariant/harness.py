@@ -274,7 +274,9 @@ class LexinvariantLM(LM):
                 n_new,
                 temperature=options["temperature"],
                 top_k=None if not top_k or top_k < 1 else min(int(top_k), config.vocab_size),
-                seed=int(np.random.SeedSequence([self.seed, prompt.request, len(tok_T)]).generate_state(1)[0]),
+                seed=int(
+                    np.random.SeedSequence([self.seed, prompt.request, len(tok_T)]).generate_state(1)[0]
+                ),
             )
             for prompt, tok_T in zip(prompts, before, strict=True)
         ]

@@ -87,10 +87,6 @@ class LexinvariantForCausalLM(PreTrainedModel, GenerationMixin):
                 "whole vocabulary: load it by `lexinvariant.torch.load(FOLDER)`."
             )
         add_parameters(self, self.settings)
-        if (
-            self.settings.count_occurrences
-        ):  # what stands before a token is counted again, so all of it is read again
-            self.generation_config.use_cache = False
         self.post_init()
 
     @classmethod
@@ -110,6 +106,12 @@ class LexinvariantForCausalLM(PreTrainedModel, GenerationMixin):
             if not getattr(value, "_is_hf_initialized", False):
                 initialise(self.settings, name, value)
 
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """As that of transformers; without a cache where the model counts, since it then needs all that was read."""
+        if self.settings.count_occurrences:
+            kwargs.setdefault("use_cache", False)
+        return super().generate(*args, **kwargs)
+
     def forward(
         self,
         input_ids: torch.Tensor,
@@ -123,28 +125,27 @@ class LexinvariantForCausalLM(PreTrainedModel, GenerationMixin):
         **of_the_loss: Any,
     ) -> CausalLMOutputWithPast | tuple[torch.Tensor, ...]:
         """Positions are relative, so that `attention_mask` may leave out padding on either side."""
-        config, n_new = self.settings, input_ids.shape[1]
-        has_padding = attention_mask is not None and not bool(attention_mask.all())
-        read_BS = attention_mask.bool() if attention_mask is not None and has_padding else None
-        tok_BT, back_BT = input_ids, None
+        config, table_VD = self.settings, self.embedding.table_VD
+        read_BS = None
+        if attention_mask is not None and not bool(attention_mask.all()):
+            read_BS = attention_mask.bool()
+        tok_BT, back_BT1 = input_ids, None
         if config.count_occurrences:
             if past_key_values is not None:
                 raise UserError("This model counts occurrences in all of the text: give use_cache=False.")
-            if (
-                read_BS is not None
-            ):  # padding must not be counted: to the end with it, where nothing looks at it
+            if read_BS is not None:
+                # Padding must not be counted: it goes to the end, where nothing looks at it.
                 order_BT = torch.argsort(~read_BS, dim=1, stable=True)
-                tok_BT, back_BT, read_BS = input_ids.gather(1, order_BT), torch.argsort(order_BT), None
-        if use_cache and past_key_values is None and not config.count_occurrences:
+                tok_BT, back_BT1 = input_ids.gather(1, order_BT), torch.argsort(order_BT)[:, :, None]
+                read_BS = None
+        elif use_cache and past_key_values is None:
             past_key_values = KeyValues()
-        x_BTD = embed(self, config, tok_BT, self.embedding.table_VD, dtype=self.dtype)
-        states: list[torch.Tensor] | None = [x_BTD] if output_hidden_states else None
-        h_BTD = trunk(self, config, x_BTD, read_BS=read_BS, cache=past_key_values, states=states)
-        if back_BT is not None:
-            h_BTD = h_BTD.gather(1, back_BT[:, :, None].expand_as(h_BTD))
-            states = states and [x.gather(1, back_BT[:, :, None].expand_as(x)) for x in states]
-        kept_BTD = h_BTD[:, n_new - logits_to_keep :] if logits_to_keep else h_BTD
-        logits_BTV = logits(config, self.embedding.table_VD, kept_BTD)
+        states: list[torch.Tensor] = [embed(self, config, tok_BT, table_VD, dtype=self.dtype)]
+        h_BTD = trunk(self, config, states[0], read_BS=read_BS, cache=past_key_values, states=states)
+        states[-1] = h_BTD
+        if back_BT1 is not None:
+            states = [x_BTD.gather(1, back_BT1.expand_as(x_BTD)) for x_BTD in states]
+        logits_BTV = logits(config, table_VD, states[-1][:, -logits_to_keep:])  # 0 keeps them all
         loss = None
         if labels is not None:
             loss = self.loss_function(logits_BTV, labels, vocab_size=config.vocab_size, **of_the_loss)
@@ -152,7 +153,7 @@ class LexinvariantForCausalLM(PreTrainedModel, GenerationMixin):
             loss=loss,
             logits=logits_BTV,
             past_key_values=past_key_values,
-            hidden_states=None if states is None else (*states[:-1], h_BTD),
+            hidden_states=tuple(states) if output_hidden_states else None,
         )
         return output if return_dict in (None, True) else output.to_tuple()
 

@@ -13,7 +13,7 @@ from lexinvariant.config import ModelConfig, from_dict
 from lexinvariant.decipher.votes import Floats, mean_by_symbol, read_in_windows
 from lexinvariant.errors import UserError
 from lexinvariant.model.folder import BUNDLED, find_model, read_description
-from lexinvariant.model.padding import batches_by_length, check_tokens, mixture, mixture_of_next, n_draws
+from lexinvariant.model.padding import check_tokens, mixture, mixture_of_next, n_draws
 from lexinvariant.model.ranks import check_prompt, symbols_by_rank, to_ranks
 from lexinvariant.model.tensor_file import read_tensors
 from lexinvariant.reading import Logits, Posterior, ReadsText, checked_text, texts_to_score
@@ -90,22 +90,15 @@ class Model(ReadsText):
         A lexinvariant model gives `score(x) == score(pi(x))` bit for bit, for every permutation pi.
         """
         tokens = [self._encode(text, self._alphabet(text)) for text in texts_to_score(texts)]
-        self._warn_beyond_context(tokens)
-        scores = [np.empty(0)] * len(tokens)
+        self._warn_beyond_context(tokens, stacklevel=4)  # inference_mode is a caller too
+        for i, tok_T in enumerate(tokens):
+            check_tokens(self.config, tok_T, f"Text {i}")
         tables = list(self._tables(draws, seed, table))
-        for members, tok_BT in batches_by_length(self.config, tokens):
-            rank_BT = self.network.ranks(self._tensor(tok_BT))
-            logp_KBT = np.stack(
-                [
-                    log_likelihood(
-                        self.network, self.config, table_RD, rank_BT, self._states(rank_BT, table_RD)
-                    ).cpu()
-                    for table_RD in tables
-                ]
-            )
-            for row, i in enumerate(members):
-                scores[i] = mixture(logp_KBT[:, row, : len(tokens[i])])
-        return scores
+        # One by one: in a batch, the last bits of a product would depend on a text's place in it.
+        return [
+            mixture(np.stack([self._log_likelihood(tok_T, table_RD) for table_RD in tables]))
+            for tok_T in tokens
+        ]
 
     @torch.inference_mode()
     def logits(
@@ -219,7 +212,7 @@ class Model(ReadsText):
         alphabet = self._alphabet(checked_text(text))
         tok_T = self._encode(text, alphabet)
         check_tokens(self.config, tok_T, "The text")
-        self._warn_beyond_context([tok_T], stacklevel=6)
+        self._warn_beyond_context([tok_T], stacklevel=5)
         return alphabet, tok_T
 
     def _tables(self, draws: int, seed: int, table: torch.Tensor | None) -> Iterator[torch.Tensor]:
@@ -237,6 +230,11 @@ class Model(ReadsText):
                 "rank."
             )
         return table.to(self.device)
+
+    def _log_likelihood(self, tok_T: np.ndarray, table_RD: torch.Tensor) -> np.ndarray:
+        rank_1T = self.network.ranks(self._tensor(tok_T[None]))
+        h_1TD = self._states(rank_1T, table_RD)
+        return log_likelihood(self.network, self.config, table_RD, rank_1T, h_1TD)[0].cpu().numpy()
 
     def _states(self, rank_BT: torch.Tensor, table_RD: torch.Tensor) -> torch.Tensor:
         return trunk(
