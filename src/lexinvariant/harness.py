@@ -7,6 +7,7 @@ is its own command line, `lm_eval`, with our models known to it; in Python, impo
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -287,10 +288,13 @@ def _parts(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
 
 
 def main() -> None:
-    """The harness's own command line."""
+    """The harness's own command line; what the user can put right is told in one sentence."""
     from lm_eval.__main__ import cli_evaluate
 
-    cli_evaluate()
+    try:
+        cli_evaluate()
+    except UserError as error:
+        sys.exit(f"lexinvariant: {error}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import padding
 from lexinvariant.model.params import Params
-from lexinvariant.model.scoring import mixture, score_tokens
+from lexinvariant.model.scoring import mixture, next_token_log_probs, score_and_compare, score_tokens
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at
 from tests.tiny_models import random_params
@@ -76,6 +76,29 @@ def test_the_padding_of_a_text_does_not_alter_its_score() -> None:
     [longer] = score_tokens(params, config, [np.concatenate([TEXT, [8, 8, 8]])])
     [score] = score_tokens(params, config, [TEXT])
     np.testing.assert_array_equal(longer[: len(TEXT)], score)
+
+
+@pytest.mark.parametrize(
+    ("kind", "readout", "draws"),
+    [("learned", "full", 1), ("permuted", "seen", 3), ("gaussian", "seen", 1), ("gaussian", "full", 2)],
+)
+def test_a_token_is_compared_with_all_that_could_have_come(kind: str, readout: str, draws: int) -> None:
+    params, config = model(kind, readout)
+    texts = [TEXT, TEXT[:5]]
+    found = score_and_compare(params, config, texts, draws=draws)
+    is_new_T = np.array([tok not in TEXT[:t] for t, tok in enumerate(TEXT)])
+    for text, (score_T, likeliest_T) in zip(texts, found, strict=True):
+        np.testing.assert_allclose(score_T, score_tokens(params, config, [text], draws=draws)[0], atol=1e-4)
+        logp_SV = next_token_log_probs(params, config, text, draws=draws)[:-1]
+        expected_T = logp_SV.argmax(axis=1) == text
+        if config.lexicon.is_lexinvariant:  # symbols that have not come are alike
+            expected_T &= ~is_new_T[: len(text)]
+        np.testing.assert_array_equal(likeliest_T, expected_T)
+    # The likeliest token in place of the last one is known as such.
+    best = next_token_log_probs(params, config, TEXT, draws=draws)[-2].argmax()
+    if best in TEXT[:-1]:
+        [(_, likeliest_T)] = score_and_compare(params, config, [np.append(TEXT[:-1], best)], draws=draws)
+        assert likeliest_T[-1]
 
 
 def test_mixture_is_the_log_of_the_average_probability_of_every_prefix() -> None:

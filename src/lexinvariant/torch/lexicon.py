@@ -15,7 +15,7 @@ from torch import nn
 
 def first_position(tok_BT: torch.Tensor) -> torch.Tensor:
     """The position at which each position's symbol occurs for the first time."""
-    return (tok_BT[:, :, None] == tok_BT[:, None, :]).byte().argmax(dim=2)
+    return (tok_BT[:, :, None] == tok_BT[:, None, :]).int().argmax(dim=2)
 
 
 def first_occurrence(tok_BT: torch.Tensor) -> torch.Tensor:
