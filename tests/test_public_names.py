@@ -45,4 +45,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
         "orbax",
         "tokenizers",
         "tyro",
+        "torch",
+        "transformers",
+        "lm_eval",
     }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.model.generate import generate_tokens
 from lexinvariant.model.scoring import hidden_states, next_token_log_probs, score_tokens
 from lexinvariant.model.weights import BUNDLED, Weights, load_weights
-from lexinvariant.text import HuggingFaceVocab
+from lexinvariant.reading import Logits, Posterior, ReadsText, checked_text, distinct_symbols, texts_to_score
 
 if TYPE_CHECKING:
     from lexinvariant.decipher.language import Language
@@ -24,44 +24,7 @@ if TYPE_CHECKING:
     from lexinvariant.decipher.words import WordReading
 
 
-class Logits(NamedTuple):
-    """Normalised logits: log-probabilities, in nats, of every next symbol at every position of a text."""
-
-    log_probs: np.ndarray
-    """(T + 1, V): row t is over the symbol that follows the first t of the text, the last row over what comes next."""
-    symbols: tuple[str, ...]
-    """What the V columns stand for. Of a lexinvariant model of characters: the text's own, in the order in which they
-    come, then others, which it cannot tell apart."""
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """What every symbol of a text stands for, by the deciphering head."""
-
-    symbols: tuple[str, ...]
-    """The text's own, in the order in which they come."""
-    characters: tuple[str, ...]
-    """What they may stand for: the model's vocabulary."""
-    probs: np.ndarray
-    """(symbols, characters); rows sum to 1."""
-
-    def __getitem__(self, symbol: str) -> dict[str, float]:
-        """Every character's probability, the likeliest first."""
-        if symbol not in self.symbols:
-            raise KeyError(f"{symbol!r} is not in the text")
-        row = self.probs[self.symbols.index(symbol)]
-        return {self.characters[c]: float(row[c]) for c in np.argsort(-row, kind="stable")}
-
-    @property
-    def best(self) -> dict[str, str]:
-        """The likeliest character of every symbol; two symbols may have the same one."""
-        return {
-            symbol: self.characters[c]
-            for symbol, c in zip(self.symbols, self.probs.argmax(axis=1), strict=True)
-        }
-
-
-class Model(Weights):
+class Model(ReadsText, Weights):
     """Parameters, their configuration and their vocabulary, and all that can be asked of them.
 
     A text that is longer than the model's context is read with a warning: positions beyond it were never trained.
@@ -73,30 +36,24 @@ class Model(Weights):
         A lexinvariant model gives `score(x) == score(pi(x))` bit for bit, for every permutation pi. One that
         reads characters takes any characters at all, up to its vocabulary's number of different ones in a text.
         """
-        if isinstance(texts, str):
-            texts = [texts]
-        elif not isinstance(texts, Iterable):
-            raise UserError(f"Give a text or a list of texts to score, not {_type_of(texts)}.")
-        tokens = [self._encode(text, self._alphabet(text)) for text in map(_checked_text, texts)]
+        tokens = [self._encode(text, self._alphabet(text)) for text in texts_to_score(texts)]
         self._warn_beyond_context(tokens)
         return score_tokens(self.params, self.config, tokens, draws=draws, seed=seed)
 
     def logits(self, text: str, *, draws: int = 1, seed: int = 0) -> Logits:
         """The distribution of the next symbol at every position: `score` is its entries at the text's own symbols."""
-        alphabet = self._alphabet(_checked_text(text))
+        alphabet = self._alphabet(checked_text(text))
         tok_T = self._encode(text, alphabet)
         self._warn_beyond_context([tok_T])
         logp = next_token_log_probs(self.params, self.config, tok_T, draws=draws, seed=seed)
-        size, known = self.config.vocab_size, self.vocab.size
-        names = alphabet or [self.vocab.decode([i]) if i < known else "" for i in range(size)]
-        return Logits(logp, tuple(names))
+        return Logits(logp, self._names(alphabet))
 
     def hidden_states(self, text: str, *, draw: int = 0, seed: int = 0) -> np.ndarray:
         """(T, D) in float32: the final state at every token, having read it, under one draw of the lexicon.
 
         `score(text, draws=k, seed=seed)` is over the draws 0 to k-1.
         """
-        tok_T = self._encode(_checked_text(text), self._alphabet(text))
+        tok_T = self._encode(checked_text(text), self._alphabet(text))
         self._warn_beyond_context([tok_T])
         return hidden_states(self.params, self.config, tok_T, draw=draw, seed=seed)
 
@@ -107,19 +64,9 @@ class Model(Weights):
         Each symbol by itself: `decipher` searches for a key, in which no two symbols stand for one character. A text
         longer than the context is read in windows, four at most.
         """
-        from lexinvariant.decipher.symbol_posterior import check_head, symbol_posterior
+        from lexinvariant.decipher.symbol_posterior import symbol_posterior
 
-        check_head(self)
-        symbols = _distinct_symbols(text)
-        if not symbols:
-            raise UserError("The text is empty, so there is nothing to name: give one with symbols in it.")
-        self._check_number_of_symbols(len(symbols))
-        number = {symbol: i for i, symbol in enumerate(symbols)}
-        characters = self.vocab.decode(range(self.vocab.size))
-        symbol_T = np.array([number[symbol] for symbol in text])
-        logp_SC = symbol_posterior(self, symbol_T, len(symbols), characters, draws)
-        probs = np.exp(logp_SC - np.logaddexp.reduce(logp_SC, axis=1, keepdims=True))
-        return Posterior(symbols, tuple(characters), probs)
+        return self._posterior(text, partial(symbol_posterior, self, draws=draws))
 
     def generate(
         self,
@@ -133,7 +80,7 @@ class Model(Weights):
         """A continuation of the prompt, sampled under one lexicon; what lies beyond the model's context, prompt
         included, is at positions that it was not trained on.
         """
-        alphabet = self._alphabet(_checked_text(prompt))
+        alphabet = self._alphabet(checked_text(prompt))
         tokens = generate_tokens(
             self.params,
             self.config,
@@ -143,7 +90,7 @@ class Model(Weights):
             top_k=top_k,
             seed=seed,
         )
-        return self.vocab.decode(tokens) if alphabet is None else "".join(alphabet[i] for i in tokens)
+        return self._decode(tokens, alphabet)
 
     def decipher(
         self,
@@ -161,7 +108,7 @@ class Model(Weights):
         """
         from lexinvariant.decipher.solve import Solver  # who only scores need not wait for it
 
-        _distinct_symbols(text)  # of the right type
+        distinct_symbols(text)  # of the right type
         symbols = split_symbols(text) if isinstance(text, str) else text
         return Solver(self, language=language).read(
             [symbols], cribs=cribs, crib_text=crib_text, alphabet=alphabet, unspaced=unspaced, top=top
@@ -176,43 +123,7 @@ class Model(Weights):
         """
         from lexinvariant.decipher.words import read_words
 
-        return read_words(self, _checked_text(text), marks_too=marks_too, draws=draws)
-
-    def _alphabet(self, text: str) -> str | None:
-        """For a lexinvariant model of characters, names for its symbols: the text's own, then others.
-
-        Names mean nothing to such a model, so a text may be written in any.
-        """
-        if not self.config.lexicon.is_lexinvariant or isinstance(self.vocab, HuggingFaceVocab):
-            return None
-        used = "".join(dict.fromkeys(text))
-        self._check_number_of_symbols(len(used))
-        others = self.vocab.decode(range(self.vocab.size)).translate(dict.fromkeys(map(ord, used)))
-        # A model may have more symbols than its vocabulary has names: private characters name the rest.
-        spare = "".join(map(chr, range(0xE000, 0xE000 + self.config.vocab_size)))
-        return (used + others + spare)[: self.config.vocab_size]
-
-    def _encode(self, text: str, alphabet: str | None) -> np.ndarray:
-        if alphabet is None:
-            return self.vocab.encode(text).astype(np.int64)
-        number = {character: i for i, character in enumerate(alphabet)}
-        return np.fromiter((number[character] for character in text), np.int64, len(text))
-
-    def _check_number_of_symbols(self, n: int) -> None:
-        if n > self.config.vocab_size:
-            raise UserError(
-                f"The text has {n} different characters and the model knows {self.config.vocab_size} symbols: "
-                "shorten or simplify it."
-            )
-
-    def _warn_beyond_context(self, tokens: Sequence[np.ndarray]) -> None:
-        longest = max(map(len, tokens), default=0)
-        if longest > self.config.context:
-            warnings.warn(
-                f"A text has {longest} tokens and the model was trained on {self.config.context} at a time: cut it "
-                "into pieces, or mind that what lies beyond is extrapolated.",
-                stacklevel=3,
-            )
+        return read_words(self, checked_text(text), marks_too=marks_too, draws=draws)
 
     def with_lexicon(self, kind: LexiconKind) -> Model:
         """The same weights under another lexicon, such as a permuted-table model under fresh Gaussians."""
@@ -223,25 +134,6 @@ class Model(Weights):
                 f"This model has no learned table to be {kind}: what fits it is {', '.join(fitting)}."
             )
         return replace(self, config=replace(self.config, lexicon=lexicon))
-
-
-def _type_of(value: object) -> str:
-    return f"a value of type {type(value).__name__}"
-
-
-def _checked_text(text: object) -> str:
-    if not isinstance(text, str):
-        raise UserError(f"Give texts as str, not {_type_of(text)}.")
-    return text
-
-
-def _distinct_symbols(text: str | Sequence[str]) -> tuple[str, ...]:
-    """In the order in which they come, once it is sure that these are symbols."""
-    symbols = tuple(dict.fromkeys(text)) if isinstance(text, Iterable) else (text,)
-    for symbol in symbols:
-        if not isinstance(symbol, str):
-            raise UserError(f"Give a text, or a list of symbols that are str, not {_type_of(symbol)}.")
-    return symbols
 
 
 def load(place: str | Path = BUNDLED) -> Model:

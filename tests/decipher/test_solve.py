@@ -26,7 +26,8 @@ from lexinvariant.decipher.probe import hindsight_namer
 from lexinvariant.decipher.samples import draw_samples, plain_documents
 from lexinvariant.decipher.search import Candidates, SearchProblem
 from lexinvariant.decipher.solve import Decipherment, Solver
-from lexinvariant.decipher.symbol_posterior import symbol_posterior, windows
+from lexinvariant.decipher.symbol_posterior import symbol_posterior
+from lexinvariant.decipher.votes import windows
 from lexinvariant.errors import UserError
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows

@@ -17,8 +17,8 @@ from lexinvariant.experiments.symbol_tasks import (
 )
 from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.decipher_head import decipher_logits
+from lexinvariant.model.folder import WEIGHTS, read_description
 from lexinvariant.model.greedy import greedy_tokens
-from lexinvariant.model.weights import WEIGHTS, read_description
 from lexinvariant.presets import preset
 
 TEXT = (

@@ -11,9 +11,9 @@ from scipy.special import logsumexp
 
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model import scoring
+from lexinvariant.model import padding
 from lexinvariant.model.params import Params
-from lexinvariant.model.scoring import mixture, score_tokens
+from lexinvariant.model.scoring import mixture, next_token_log_probs, score_and_compare, score_tokens
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at
 from tests.tiny_models import random_params
@@ -62,7 +62,7 @@ def test_texts_of_any_lengths_score_as_they_do_alone() -> None:
 
 def test_more_texts_than_a_batch_holds_all_get_their_scores() -> None:
     params, config = model("permuted", "seen")
-    one_more_than_a_batch = scoring.TOKENS_PER_BATCH // 16 + 1
+    one_more_than_a_batch = padding.TOKENS_PER_BATCH // 16 + 1
     first, last = TEXT, TEXT[::-1]
     scores = score_tokens(params, config, [*[first] * (one_more_than_a_batch - 1), last])
     assert len(scores) == one_more_than_a_batch
@@ -76,6 +76,29 @@ def test_the_padding_of_a_text_does_not_alter_its_score() -> None:
     [longer] = score_tokens(params, config, [np.concatenate([TEXT, [8, 8, 8]])])
     [score] = score_tokens(params, config, [TEXT])
     np.testing.assert_array_equal(longer[: len(TEXT)], score)
+
+
+@pytest.mark.parametrize(
+    ("kind", "readout", "draws"),
+    [("learned", "full", 1), ("permuted", "seen", 3), ("gaussian", "seen", 1), ("gaussian", "full", 2)],
+)
+def test_a_token_is_compared_with_all_that_could_have_come(kind: str, readout: str, draws: int) -> None:
+    params, config = model(kind, readout)
+    texts = [TEXT, TEXT[:5]]
+    found = score_and_compare(params, config, texts, draws=draws)
+    is_new_T = np.array([tok not in TEXT[:t] for t, tok in enumerate(TEXT)])
+    for text, (score_T, likeliest_T) in zip(texts, found, strict=True):
+        np.testing.assert_allclose(score_T, score_tokens(params, config, [text], draws=draws)[0], atol=1e-4)
+        logp_SV = next_token_log_probs(params, config, text, draws=draws)[:-1]
+        expected_T = logp_SV.argmax(axis=1) == text
+        if config.lexicon.is_lexinvariant:  # symbols that have not come are alike
+            expected_T &= ~is_new_T[: len(text)]
+        np.testing.assert_array_equal(likeliest_T, expected_T)
+    # The likeliest token in place of the last one is known as such.
+    best = next_token_log_probs(params, config, TEXT, draws=draws)[-2].argmax()
+    if best in TEXT[:-1]:
+        [(_, likeliest_T)] = score_and_compare(params, config, [np.append(TEXT[:-1], best)], draws=draws)
+        assert likeliest_T[-1]
 
 
 def test_mixture_is_the_log_of_the_average_probability_of_every_prefix() -> None:
@@ -132,7 +155,7 @@ def test_another_seed_draws_another_lexicon() -> None:
     ("texts", "draws", "sentence"),
     [
         ([TEXT, TEXT[:0]], 1, "Text 1 is empty"),
-        ([np.zeros(scoring.MAX_TOKENS + 1, int)], 1, "Text 0 has 16385 tokens and the most is 16384"),
+        ([np.zeros(padding.MAX_TOKENS + 1, int)], 1, "Text 0 has 16385 tokens and the most is 16384"),
         ([TEXT, TEXT, np.array([0, V])], 1, "Text 2 has a token outside 0..8"),
         ([np.array([-1])], 1, "Text 0 has a token outside 0..8"),
         ([TEXT], 0, "at least one draw"),

@@ -268,3 +268,13 @@ def test_a_hub_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_model_on_the_hub_is_where_the_hub_put_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub_that(lambda name, **options: str(folder)))
     assert load_weights("someone/some-model").config == CONFIG
+
+
+def test_a_model_says_how_transformers_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("the cat and the hat " * 20)
+    vocab = train_tokenizer([str(tmp_path / "text.txt")], tmp_path / "tokenizer", size=260)
+    config = replace(CONFIG, vocab_size=vocab.size, context=48)
+    save_model(tmp_path / "model", config, random_params(config), vocab)
+    assert read_description(tmp_path / "model")["model_type"] == "lexinvariant"
+    tokenizer = json.loads((tmp_path / "model" / "tokenizer_config.json").read_text())
+    assert tokenizer == {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 48}

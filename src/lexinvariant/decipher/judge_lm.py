@@ -26,6 +26,7 @@ from threadpoolctl import ThreadpoolController
 
 from lexinvariant.config import ModelConfig, from_dict
 from lexinvariant.errors import UserError
+from lexinvariant.model.position import distance_buckets
 from lexinvariant.model.tensor_file import read_tensors
 
 MASKED = np.float32(-1e30)
@@ -173,15 +174,6 @@ def _rms_norm(x_UD: Singles, eps: float) -> Singles:
 
 def _unit_norm(x_UNK: Singles, eps: float) -> Singles:
     return x_UNK / np.sqrt(np.einsum("unk,unk->un", x_UNK, x_UNK) + np.float32(eps))[:, :, None]
-
-
-def distance_buckets(n: int, buckets: int, max_distance: int) -> Ints:
-    """T5's bucket of each distance, as in `model.attention`, which would load jax."""
-    exact = buckets // 2
-    span = np.log(max_distance / exact)
-    distance_T = np.arange(n)
-    far_T = exact + (np.log(np.maximum(distance_T, 1) / exact) / span * (buckets - exact)).astype(np.int64)
-    return np.where(distance_T < exact, distance_T, np.minimum(far_T, buckets - 1))
 
 
 def load_judge(folder: Path, letters: str) -> JudgeLM:

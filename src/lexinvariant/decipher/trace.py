@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.alphabet import KEPT, Alphabet, check_cribs, make_puzzle
 from lexinvariant.decipher.language import Language, load_language
-from lexinvariant.decipher.symbol_posterior import check_head
+from lexinvariant.decipher.votes import check_head
 from lexinvariant.errors import UserError
 from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.params import Params

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from lexinvariant.decipher.symbol_posterior import longest_window, read_windows, windows
+from lexinvariant.decipher.symbol_posterior import read_windows
+from lexinvariant.decipher.votes import longest_window, windows
 from lexinvariant.decipher.word_cipher import LIKELY, WORDS, WORDS_AND_MARKS, replace_words
 from lexinvariant.errors import UserError
 from lexinvariant.model.weights import Weights

@@ -1,22 +1,14 @@
 """Attention with T5's relative position bias: cuDNN's fused kernel on GPUs, plain XLA elsewhere."""
 
-import math
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lexinvariant.model.position import distance_buckets
+
 MASKED = -1e30  # a finite minus infinity: its softmax is 0 and its gradient is not NaN
-
-
-def distance_buckets(n: int, buckets: int, max_distance: int) -> np.ndarray:
-    """T5's causal bucket of each distance 0..n-1: exact up to half of the buckets, then logarithmic."""
-    distance = np.arange(n)
-    exact = buckets // 2
-    span = math.log(max_distance / exact)
-    far = exact + (np.log(np.maximum(distance, 1) / exact) / span * (buckets - exact)).astype(np.int64)
-    return np.where(distance < exact, distance, np.minimum(far, buckets - 1))
 
 
 def bias_by_distance(position_WN: jax.Array, n: int, max_distance: int) -> jax.Array:

@@ -13,14 +13,8 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.continuation import DecodeState, decode_step, prefill
 from lexinvariant.model.params import Params
-from lexinvariant.model.ranks import check_prompt, symbols_by_rank, to_ranks
+from lexinvariant.model.ranks import check_prompt, n_ranks, symbols_by_rank, to_ranks
 from lexinvariant.rng import evaluation_keys
-
-
-def n_ranks(config: ModelConfig, length: int) -> int:
-    """With the `seen` readout a lexinvariant model needs a rank for each position at most."""
-    only_seen = config.readout == "seen" and config.lexicon.is_lexinvariant
-    return min(config.vocab_size, length) if only_seen else config.vocab_size
 
 
 @jax.jit

@@ -7,7 +7,6 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.rng import Stream
 
 
 def to_ranks(config: ModelConfig, tok_T: np.ndarray) -> np.ndarray:
@@ -28,6 +27,10 @@ def symbols_by_rank(config: ModelConfig, tok_T: np.ndarray, seed: int | None = N
     used, first = np.unique(tok_T, return_index=True)
     unused = np.setdiff1d(symbol_V, used)
     if seed is not None:
+        from lexinvariant.rng import (
+            Stream,  # not at the top: it loads jax, which numbering symbols does not need
+        )
+
         unused = np.random.default_rng([seed, int(Stream.SAMPLE)]).permutation(unused)
     return np.concatenate([used[np.argsort(first)], unused]).astype(np.int64)
 
@@ -37,3 +40,9 @@ def check_prompt(config: ModelConfig, prompt_T: np.ndarray) -> None:
         raise UserError(
             f"The prompt has a token outside 0..{config.vocab_size - 1}, the model's vocabulary: give another."
         )
+
+
+def n_ranks(config: ModelConfig, length: int) -> int:
+    """With the `seen` readout a lexinvariant model needs a rank for each position at most."""
+    only_seen = config.readout == "seen" and config.lexicon.is_lexinvariant
+    return min(config.vocab_size, length) if only_seen else config.vocab_size

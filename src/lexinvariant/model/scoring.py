@@ -1,6 +1,5 @@
 """What a trained model says of a text: log p(x) token by token, all next-token distributions, final states."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 import jax
@@ -8,19 +7,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from lexinvariant.config import ModelConfig
-from lexinvariant.errors import UserError
 from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.embedding import embed
 from lexinvariant.model.lexicon import draw_by_rank
+from lexinvariant.model.padding import (
+    TOKENS_PER_BATCH,
+    batches_by_length,
+    check_tokens,
+    mixture,
+    mixture_of_next,
+    n_draws,
+    padded,
+)
 from lexinvariant.model.params import Params
-from lexinvariant.model.ranks import symbols_by_rank, to_ranks
+from lexinvariant.model.ranks import n_ranks, symbols_by_rank, to_ranks
 from lexinvariant.model.readout import after_start, next_log_probs
 from lexinvariant.model.recall import recall_logits
 from lexinvariant.model.transformer import forward, trunk
 from lexinvariant.rng import Stream, key_at
-
-SHORTEST_BUCKET, MAX_TOKENS = 16, 16384
-TOKENS_PER_BATCH = 512  # short texts share a batch, and one text alone wastes little
 
 
 @jit_fast_compile(static_argnames=("config", "dtype"))
@@ -32,40 +36,9 @@ def _log_likelihood(
     return forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype)).logp_BT
 
 
-def mixture(logp_KT: np.ndarray) -> np.ndarray:
-    """Per-token log-probabilities of the average, over K draws, of the probability of the whole sequence.
-
-    log p(x_t | x_<t) = log mean_k p_k(x_1..x_t) - log mean_k p_k(x_1..x_(t-1)): each draw's vote is weighted
-    by how well it predicted so far (Bayes), and the array sums to the log of the average.
-    """
-    upto_KT = np.cumsum(logp_KT, axis=1, dtype=np.float64)
-    average_T = np.logaddexp.reduce(upto_KT, axis=0) - np.log(len(logp_KT))
-    return np.diff(average_T, prepend=0.0)
-
-
-def check_tokens(config: ModelConfig, tok_T: np.ndarray, name: str) -> None:
-    if len(tok_T) == 0:
-        raise UserError(f"{name} is empty, so it has no tokens to score: remove it.")
-    if len(tok_T) > MAX_TOKENS:
-        raise UserError(f"{name} has {len(tok_T)} tokens and the most is {MAX_TOKENS}: cut it into pieces.")
-    if tok_T.min() < 0 or tok_T.max() >= config.vocab_size:
-        raise UserError(f"{name} has a token outside 0..{config.vocab_size - 1}, the model's vocabulary.")
-
-
-def _n_draws(config: ModelConfig, draws: int) -> int:
-    if draws < 1:
-        raise UserError(f"Scoring needs at least one draw of the lexicon, not {draws}: give draws=1 or more.")
-    return draws if config.lexicon.is_random else 1
-
-
 def _seed_32(seed: int) -> np.uint32:
     """All that a key takes of a seed, in a type that is compiled once."""
     return np.uint32(seed & 0xFFFFFFFF)
-
-
-def bucket(length: int) -> int:
-    """Texts are padded to powers of two: few shapes to compile, and a text's shape depends on it alone."""
-    return max(SHORTEST_BUCKET, 1 << (length - 1).bit_length())
 
 
 def score_tokens(
@@ -82,28 +55,17 @@ def score_tokens(
     Draw k is the same for all texts: equal texts, and texts that a permutation of symbols makes equal, get
     equal numbers, wherever they stand in the list.
     """
-    draws = _n_draws(config, draws)
-    by_length: dict[int, list[int]] = defaultdict(list)
-    for i, tok_T in enumerate(tokens):
-        check_tokens(config, tok_T, f"Text {i}")
-        by_length[bucket(len(tok_T))].append(i)
-
+    draws = n_draws(config, draws)
     scores: list[np.ndarray] = [np.empty(0)] * len(tokens)
-    for length, members in by_length.items():
-        rows = max(1, TOKENS_PER_BATCH // length)  # always full batches: one shape a length
-        for start in range(0, len(members), rows):
-            part = members[start : start + rows]
-            tok_BT = np.zeros((rows, length), np.int32)
-            for row, i in enumerate(part):
-                tok_BT[row, : len(tokens[i])] = tokens[i]
-            logp_KBT = np.stack(
-                [
-                    np.asarray(_log_likelihood(params, config, tok_BT, _seed_32(seed), k, dtype))
-                    for k in range(draws)
-                ]
-            )
-            for row, i in enumerate(part):
-                scores[i] = mixture(logp_KBT[:, row, : len(tokens[i])])
+    for members, tok_BT in batches_by_length(config, tokens):
+        logp_KBT = np.stack(
+            [
+                np.asarray(_log_likelihood(params, config, tok_BT, _seed_32(seed), k, dtype))
+                for k in range(draws)
+            ]
+        )
+        for row, i in enumerate(members):
+            scores[i] = mixture(logp_KBT[:, row, : len(tokens[i])])
     return scores
 
 
@@ -119,25 +81,93 @@ def hidden_states(
 ) -> np.ndarray:
     """h_TD: the final state at every token, having read it, under the lexicon with which scoring has its draw k."""
     check_tokens(config, tok_T, "The text")
-    h_1TD = _hidden_states(params, config, _padded(tok_T), _seed_32(seed), draw)
+    h_1TD = _hidden_states(params, config, padded(tok_T), _seed_32(seed), draw)
     return np.asarray(h_1TD)[0, : len(tok_T)]
 
 
-@jit_fast_compile(static_argnames=("config",))
 def _next_log_probs(
-    params: Params, config: ModelConfig, rank_1T: jax.Array, seed: jax.Array, draw: jax.Array
+    params: Params,
+    config: ModelConfig,
+    rank_BT: jax.Array,
+    seed: jax.Array,
+    draw: jax.Array,
+    n_ranks: int,
+    dtype: str = "float32",
 ) -> jax.Array:
-    """logp_1SV by ranks, after each of the first 0..T tokens (S = T + 1)."""
-    key_1, size = key_at(seed, Stream.EVAL, 0, draw)[None], config.vocab_size
-    lexicon, row_1V = draw_by_rank(config, params.embedding, key_1, rank_1T, size, jnp.dtype("float32"))
-    h_1TD = trunk(params, config, embed(params.embedding, lexicon, jnp.dtype("float32")))
-    predictor_1SD = after_start(params, h_1TD)
-    n_1TV = jnp.cumsum(jax.nn.one_hot(rank_1T, size, dtype=jnp.int32), axis=1)
-    seen_1SV = jnp.pad(n_1TV > 0, ((0, 0), (1, 0), (0, 0)))
-    recall_1SV = None
+    """logp_BSR by ranks, after each of the first 0..T tokens (S = T + 1); every sequence under the same draw."""
+    key_B = jnp.broadcast_to(key_at(seed, Stream.EVAL, 0, draw), rank_BT.shape[:1])
+    lexicon, row_BR = draw_by_rank(config, params.embedding, key_B, rank_BT, n_ranks, jnp.dtype(dtype))
+    h_BTD = trunk(params, config, embed(params.embedding, lexicon, jnp.dtype(dtype)))
+    predictor_BSD = after_start(params, h_BTD)
+    n_BTR = jnp.cumsum(jax.nn.one_hot(rank_BT, n_ranks, dtype=jnp.int32), axis=1)
+    seen_BSR = jnp.pad(n_BTR > 0, ((0, 0), (1, 0), (0, 0)))
+    recall_BSR = None
     if params.recall is not None:
-        recall_1SV = recall_logits(params.recall, predictor_1SD, h_1TD, rank_1T, size)
-    return next_log_probs(params, config, lexicon.table, row_1V, predictor_1SD, seen_1SV, recall_1SV)
+        recall_BSR = recall_logits(params.recall, predictor_BSD, h_BTD, rank_BT, n_ranks)
+    return next_log_probs(params, config, lexicon.table, row_BR, predictor_BSD, seen_BSR, recall_BSR)
+
+
+_next_of_one = jit_fast_compile(static_argnames=("config", "n_ranks"))(_next_log_probs)
+
+
+@jit_fast_compile(static_argnames=("config", "n_ranks", "dtype"))
+def _next_with_draw(
+    params: Params,
+    config: ModelConfig,
+    rank_BT: jax.Array,
+    seed: jax.Array,
+    draw: jax.Array,
+    total_BTR: jax.Array | None,
+    n_ranks: int,
+    dtype: str,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(logp_BT, total_BTR, is_likeliest_BT): the tokens' own log-probabilities under one draw; the log of the sum over
+    draws of the probability that the text so far goes on with each rank; and whether the token is the likeliest by it.
+    """
+    logp_BTR = _next_log_probs(params, config, rank_BT, seed, draw, n_ranks, dtype)[:, :-1]
+    logp_BT = _at(logp_BTR, rank_BT)
+    joint_BTR = logp_BTR + (jnp.cumsum(logp_BT, axis=1) - logp_BT)[:, :, None]
+    total_BTR = joint_BTR if total_BTR is None else jnp.logaddexp(total_BTR, joint_BTR)
+    return logp_BT, total_BTR, _at(total_BTR, rank_BT) >= jnp.max(total_BTR, axis=2)
+
+
+def _at(value_BTR: jax.Array, rank_BT: jax.Array) -> jax.Array:
+    return jnp.take_along_axis(value_BTR, rank_BT[:, :, None], axis=2)[:, :, 0]
+
+
+def score_and_compare(
+    params: Params,
+    config: ModelConfig,
+    tokens: Sequence[np.ndarray],
+    *,
+    draws: int = 1,
+    seed: int = 0,
+    dtype: str = "float32",
+    tokens_per_batch: int = TOKENS_PER_BATCH,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each token sequence, its score and whether each token was the likeliest to come.
+
+    To a lexinvariant model all symbols that have not occurred are alike, so that no new one is the likeliest.
+    """
+    draws = n_draws(config, draws)
+    ranks = [to_ranks(config, tok_T) for tok_T in tokens]
+    found: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0), np.empty(0, bool))] * len(tokens)
+    for members, rank_BT in batches_by_length(config, ranks, tokens_per_batch):
+        size = n_ranks(config, rank_BT.shape[1])
+        logp, total_BTR = [], None
+        for k in range(draws):
+            logp_BT, total_BTR, likeliest_BT = _next_with_draw(
+                params, config, rank_BT, _seed_32(seed), k, total_BTR, size, dtype
+            )
+            logp.append(np.asarray(logp_BT))
+        for row, i in enumerate(members):
+            n = len(ranks[i])
+            likeliest_T = np.asarray(likeliest_BT)[row, :n]
+            if config.lexicon.is_lexinvariant:
+                new_T = np.diff(np.maximum.accumulate(ranks[i]), prepend=-1) > 0
+                likeliest_T = likeliest_T & ~new_T
+            found[i] = mixture(np.stack(logp)[:, row, :n]), likeliest_T
+    return found
 
 
 def next_token_log_probs(
@@ -149,25 +179,16 @@ def next_token_log_probs(
     readout `seen` gives them equal shares, `full` under one draw a random row each.
     """
     check_tokens(config, tok_T, "The text")
-    draws = _n_draws(config, draws)
+    draws = n_draws(config, draws)
     rank_T, n = to_ranks(config, tok_T), len(tok_T)
     logp_KSV = np.stack(
         [
-            np.asarray(_next_log_probs(params, config, _padded(rank_T), _seed_32(seed), k), np.float64)[
-                0, : n + 1
-            ]
+            np.asarray(
+                _next_of_one(params, config, padded(rank_T), _seed_32(seed), k, config.vocab_size), np.float64
+            )[0, : n + 1]
             for k in range(draws)
         ]
     )
-    upto_KT = np.cumsum(logp_KSV[:, np.arange(n), rank_T], axis=1)
-    weight_KS = np.pad(upto_KT, ((0, 0), (1, 0)))
-    weight_KS = weight_KS - np.logaddexp.reduce(weight_KS, axis=0)
     logp_SV = np.empty(logp_KSV.shape[1:])
-    logp_SV[:, symbols_by_rank(config, tok_T)] = np.logaddexp.reduce(logp_KSV + weight_KS[:, :, None], axis=0)
+    logp_SV[:, symbols_by_rank(config, tok_T)] = mixture_of_next(logp_KSV, rank_T)
     return logp_SV
-
-
-def _padded(tok_T: np.ndarray) -> np.ndarray:
-    tok_1T = np.zeros((1, bucket(len(tok_T))), np.int32)
-    tok_1T[0, : len(tok_T)] = tok_T
-    return tok_1T

@@ -13,15 +13,12 @@ from lexinvariant import config as configs
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
+from lexinvariant.model.folder import BUNDLED, FORMAT, MODEL_TYPE, find_model, read_description
 from lexinvariant.model.params import Params
 from lexinvariant.model.tensor_file import SCALE, read_tensors
-from lexinvariant.text import Vocab, load_vocab
+from lexinvariant.text import HuggingFaceVocab, Vocab, load_vocab
 
 Precision = Literal["float32", "bfloat16", "int8"]
-FORMAT = 1
-BUNDLED = "bundled"
-WEIGHTS = Path(__file__).parents[1] / "weights"
-"""What comes with the package."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,6 +65,8 @@ def save_model(
         else:
             tensors[name] = value.astype(jnp.bfloat16) if precision == "bfloat16" and is_matrix else value
     description = {
+        "model_type": MODEL_TYPE,
+        "architectures": ["LexinvariantForCausalLM"],
         "format": FORMAT,
         "precision": precision,
         "model": json.loads(configs.to_json(config)),
@@ -79,31 +78,15 @@ def save_model(
         unfinished.write_bytes(save(tensors))
         (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n")
         vocab.save(folder)
+        if isinstance(vocab, HuggingFaceVocab):  # with this, transformers' AutoTokenizer reads tokenizer.json
+            tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": config.context}
+            (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer, indent=2) + "\n")
         unfinished.replace(folder / "model.safetensors")
     except OSError as error:
         raise UserError(
             f"The model could not be written to {folder} ({error.strerror or error}): free some space or choose "
             "another folder."
         ) from error
-
-
-def read_description(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    if not path.exists():
-        hint = (
-            f"`lexinvariant export {folder} OUT` makes a model of it"
-            if (folder / "checkpoints").is_dir()
-            else "give a folder written by `lexinvariant export`"
-        )
-        raise UserError(f"{folder} holds no model (there is no config.json in it): {hint}.")
-    try:
-        description = json.loads(path.read_text())
-        known = description["format"] <= FORMAT and description["model"] is not None
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is not a model's description: export the model again.") from error
-    if not known:
-        raise UserError(f"{folder} was written by a newer lexinvariant: update this one.")
-    return description
 
 
 def load_weights(place: str | Path = BUNDLED) -> Weights:
@@ -123,30 +106,3 @@ def load_weights(place: str | Path = BUNDLED) -> Weights:
         values.append(jnp.asarray(value))
     params = jax.tree.unflatten(jax.tree.structure(specs, is_leaf=model_params.is_spec), values)
     return Weights(config, params, load_vocab(folder))
-
-
-def find_model(place: str | Path) -> Path:
-    """The bundled model, a local folder as it is, or a name on the Hugging Face Hub."""
-    if place == BUNDLED:
-        return WEIGHTS / "char-small"
-    local = Path(place)
-    if local.exists():
-        return local
-    name = str(place)
-    if name.startswith((".", "/", "~")) or name.count("/") != 1:
-        raise UserError(
-            f"There is no folder {name}: give a model's folder, or OWNER/NAME for one on the Hub."
-        )
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        raise UserError(
-            f"There is no folder {name}, and reading it from the Hub needs `pip install 'lexinvariant[hub]'`."
-        ) from None
-    try:
-        return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors"]))
-    except Exception as error:
-        raise UserError(
-            f"{name} is no folder here, and the Hub did not give it ({type(error).__name__}): check the name and "
-            "the network."
-        ) from error

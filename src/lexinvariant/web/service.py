@@ -9,8 +9,8 @@ from typing import Any
 import lexinvariant
 from lexinvariant.api import Model
 from lexinvariant.decipher.solve import Decipherment, Solver
-from lexinvariant.decipher.symbol_posterior import check_head
 from lexinvariant.decipher.trace import LENGTHS, Trace, trace
+from lexinvariant.decipher.votes import check_head
 from lexinvariant.decipher.words import check_word_model, read_words
 from lexinvariant.errors import UserError
 from lexinvariant.web.examples import MESSAGE, examples, word_example
