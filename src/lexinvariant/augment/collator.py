@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
+import torch
 from torch.utils.data import default_collate
 
-import torch
 from lexinvariant.augment.permuter import TokenPermuter
 from lexinvariant.errors import UserError
 

@@ -13,12 +13,12 @@ makes their rows anew. That is exact, costs a share p of a readout, and holds th
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
+import torch
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-import torch
 from lexinvariant.augment.permuter import check_probability
 from lexinvariant.errors import UserError
-from torch import Tensor, nn
 
 
 class DrawnTables(NamedTuple):

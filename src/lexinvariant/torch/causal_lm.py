@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from transformers import AutoConfig, AutoModelForCausalLM, GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-import torch
 from lexinvariant.config import LexiconConfig, ModelConfig, from_dict
 from lexinvariant.errors import UserError
 from lexinvariant.model.folder import MODEL_TYPE, find_model
