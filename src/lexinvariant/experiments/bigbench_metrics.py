@@ -2,8 +2,8 @@
 
 Every example gives a few numbers whose sum over examples determines the score, so that a bootstrap is a product of
 matrices: for BLEU, which is a score of a whole corpus, these are lengths and counts of n-grams; for the others the
-example's own score. Written here and not taken from packages since those give no such sums, and want some twenty
-megabytes for it; tests hold them to the numbers of sacrebleu and rouge-score.
+example's own score. Written here and not taken from packages since those give no such sums, and bring lxml and nltk
+along; tests hold them to the numbers of sacrebleu and rouge-score.
 """
 
 from __future__ import annotations
