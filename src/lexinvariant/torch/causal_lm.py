@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from transformers import AutoConfig, AutoModelForCausalLM, GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-import torch
 from lexinvariant.config import LexiconConfig, ModelConfig, from_dict
 from lexinvariant.errors import UserError
 from lexinvariant.model.folder import MODEL_TYPE, find_model
@@ -69,9 +69,6 @@ class LexinvariantForCausalLM(PreTrainedModel, GenerationMixin):
     """
 
     config_class = LexinvariantConfig
-    base_model_prefix = ""
-    main_input_name = "input_ids"
-    _no_split_modules: tuple[str, ...] = ()
 
     def __init__(self, config: LexinvariantConfig) -> None:
         super().__init__(config)

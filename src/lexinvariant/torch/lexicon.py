@@ -5,12 +5,12 @@ from a `torch.Generator`, so that they are other ones than those of jax; a table
 """
 
 import numpy as np
-import torch.nn.functional as F
-
 import torch
+import torch.nn.functional as F
+from torch import nn
+
 from lexinvariant.config import ModelConfig
 from lexinvariant.torch.parameters import OCCURRENCE_BUCKETS
-from torch import nn
 
 
 def first_position(tok_BT: torch.Tensor) -> torch.Tensor:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-
 import torch
+from torch import nn
+
 from lexinvariant.config import ModelConfig, from_dict
 from lexinvariant.decipher.votes import Floats, mean_by_symbol, read_in_windows
 from lexinvariant.errors import UserError
@@ -22,7 +23,6 @@ from lexinvariant.torch.lexicon import draw_table, embed, first_occurrence
 from lexinvariant.torch.parameters import add_parameters, initialise
 from lexinvariant.torch.readout import decipher_logits, log_likelihood, next_log_probs
 from lexinvariant.torch.transformer import KeyValues, trunk
-from torch import nn
 
 
 class Network(nn.Module):

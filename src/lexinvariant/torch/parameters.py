@@ -6,8 +6,9 @@ A name ends in its axes, which are its shape, as in model/params.py (which loads
 import math
 
 import torch
-from lexinvariant.config import ModelConfig
 from torch import nn
+
+from lexinvariant.config import ModelConfig
 
 OCCURRENCE_STATISTICS, OCCURRENCE_BUCKETS = 5, 13
 

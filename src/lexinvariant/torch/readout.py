@@ -4,12 +4,12 @@
 Axes are those of transformer.py; R ranks of symbols, C the recall's width, P that of the head, V the vocabulary.
 """
 
-import torch.nn.functional as F
-
 import torch
+import torch.nn.functional as F
+from torch import nn
+
 from lexinvariant.config import ModelConfig
 from lexinvariant.torch.transformer import hindsight_states
-from torch import nn
 
 MASKED = -1e30
 MAX_LOG_WEIGHT = 8.0

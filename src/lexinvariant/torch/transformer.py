@@ -6,12 +6,12 @@ T time (S the time attended to), D width, N heads, K head dimension, E all heads
 
 from typing import Any
 
-import torch.nn.functional as F
-
 import torch
+import torch.nn.functional as F
+from torch import nn
+
 from lexinvariant.config import ModelConfig
 from lexinvariant.model.position import distance_buckets
-from torch import nn
 
 Layer = dict[str, torch.Tensor]
 
