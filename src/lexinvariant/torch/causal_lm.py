@@ -69,9 +69,6 @@ class LexinvariantForCausalLM(PreTrainedModel, GenerationMixin):
     """
 
     config_class = LexinvariantConfig
-    base_model_prefix = ""
-    main_input_name = "input_ids"
-    _no_split_modules: tuple[str, ...] = ()
 
     def __init__(self, config: LexinvariantConfig) -> None:
         super().__init__(config)
