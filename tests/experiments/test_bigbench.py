@@ -22,7 +22,7 @@ from lexinvariant.model.greedy import greedy_tokens
 from lexinvariant.model.scoring import score_tokens
 from lexinvariant.report.draw import draw
 from lexinvariant.results.bigbench import section
-from lexinvariant.results.bigbench_scores import Estimate, TaskScored, TaskSkipped, by_keyword, count
+from lexinvariant.results.bigbench_scores import Score, TaskScored, TaskSkipped, by_keyword, count
 from lexinvariant.results.rows import Rows
 from lexinvariant.text import CharVocab
 from tests.tiny_models import save_random_model
@@ -197,7 +197,7 @@ def test_one_model_alone_is_measured_against_chance(places: dict[str, str], tmp_
 
 
 def scored(row: TaskScored, difference: tuple[float, float, float], changed: int, **rest: Any) -> TaskScored:
-    return replace(row, difference=Estimate(*difference), changed=changed, **rest)
+    return replace(row, difference=Score(*difference), changed=changed, **rest)
 
 
 def test_only_differences_beyond_noise_are_counted(measured: tuple[Options, Rows, list[str]]) -> None:

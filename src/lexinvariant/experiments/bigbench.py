@@ -36,7 +36,7 @@ from lexinvariant.experiments.bigbench_tasks import CHOICE_METRIC, Task
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, open_model
 from lexinvariant.experiments.options import Count, PairOptions
 from lexinvariant.experiments.recorder import Recorder
-from lexinvariant.results.bigbench_scores import Estimate, Sample, TaskScored, TaskSkipped
+from lexinvariant.results.bigbench_scores import Sample, Score, TaskScored, TaskSkipped
 from lexinvariant.results.intervals import wilson
 from lexinvariant.results.rows import hash_files
 
@@ -232,16 +232,16 @@ def _answer_freely(
     return Answered(by_metric, found[0])
 
 
-def _estimate(metric: str, statistics_ES: np.ndarray, resampled_R: np.ndarray) -> Estimate:
+def _estimate(metric: str, statistics_ES: np.ndarray, resampled_R: np.ndarray) -> Score:
     """Wilson's interval for what is a mean of numbers from 0 to 1, since a bootstrap of equal ones has no width."""
     n = len(statistics_ES)
     value = float(total_score(metric, statistics_ES.sum(axis=0), n))
     is_share = metric != "bleu" and statistics_ES.min() >= 0 and statistics_ES.max() <= 1
-    return Estimate(value, *(wilson(value, n) if is_share else interval(resampled_R)))
+    return Score(value, *(wilson(value, n) if is_share else interval(resampled_R)))
 
 
-def _difference(scores: Sequence[Estimate], resampled_MR: np.ndarray) -> Estimate:
-    return Estimate(scores[0].value - scores[1].value, *interval(resampled_MR[0] - resampled_MR[1]))
+def _difference(scores: Sequence[Score], resampled_MR: np.ndarray) -> Score:
+    return Score(scores[0].value - scores[1].value, *interval(resampled_MR[0] - resampled_MR[1]))
 
 
 def _lexicon(evaluated: EvaluatedModel) -> str:

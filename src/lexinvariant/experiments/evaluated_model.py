@@ -38,6 +38,12 @@ class EvaluatedModel:
         return isinstance(self.model.vocab, CharVocab)
 
     @property
+    def reads(self) -> tuple[str, int, int]:
+        """Its vocabulary, the size of that, and its context: models that differ in these read other texts."""
+        config = self.model.config
+        return self.model.vocab.name, config.vocab_size, config.context
+
+    @property
     def measured(self) -> MeasuredModel:
         """What rows tell of it."""
         return MeasuredModel(
@@ -162,14 +168,10 @@ def open_one_or_pair(model: str, baseline: str | None) -> list[EvaluatedModel]:
     if baseline is None:
         return [open_model(model)]
     ours, theirs = open_pair(model, baseline)
-    mine, other = (
-        (evaluated.model.vocab.name, evaluated.model.config.vocab_size, evaluated.model.config.context)
-        for evaluated in (ours, theirs)
-    )
-    if mine != other:
+    if ours.reads != theirs.reads:
         raise UserError(
-            f"{baseline} and {model} differ in vocabulary or context ({other} and {mine}): give a baseline that "
-            "differs in its lexicon alone."
+            f"{baseline} and {model} differ in vocabulary or context ({theirs.reads} and {ours.reads}): give a "
+            "baseline that differs in its lexicon alone."
         )
     return [ours, theirs]
 

@@ -164,14 +164,10 @@ def _check_comparable(models: Sequence[EvaluatedModel]) -> None:
         raise UserError("There are no models to measure: give --models with at least one folder.")
     first = models[0]
     for other in models[1:]:
-        ours, theirs = (
-            (each.model.vocab.name, each.model.config.vocab_size, each.model.config.context)
-            for each in (first, other)
-        )
-        if ours != theirs:
+        if other.reads != first.reads:
             raise UserError(
-                f"{other.name} and {first.name} differ in vocabulary or context ({theirs} and {ours}): give models "
-                "that read the same tokens."
+                f"{other.name} and {first.name} differ in vocabulary or context ({other.reads} and {first.reads}): "
+                "give models that read the same tokens."
             )
         if first.trained_on and other.trained_on and first.trained_on != other.trained_on:
             raise UserError(

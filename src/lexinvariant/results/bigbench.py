@@ -11,7 +11,7 @@ from lexinvariant.results.bigbench_scores import (
     FEWEST_CHANGED,
     THRESHOLD,
     Count,
-    Estimate,
+    Score,
     TaskScored,
     TaskSkipped,
     by_keyword,
@@ -226,7 +226,7 @@ def _score_figure(name: str, by_shots: Mapping[int, Sequence[TaskScored]]) -> Fi
         if baseline:
             theirs = {row.task: row.baseline_score for row in rows}
             marks.append(_dots(str(baseline), names, theirs, 1, 0.15))
-        chance = {row.task: Estimate(row.chance, row.chance, row.chance) for row in rows if row.chance}
+        chance = {row.task: Score(row.chance, row.chance, row.chance) for row in rows if row.chance}
         marks.append(_dots("chance", names, chance, 5))
         axis = Axis("score (0 to 100)", limits=(-3, 103))
         panels.append(Panel(f"{shots} shots", marks, axis, Axis(names=names)))
@@ -236,7 +236,7 @@ def _score_figure(name: str, by_shots: Mapping[int, Sequence[TaskScored]]) -> Fi
 def _dots(
     name: str,
     names: Sequence[str],
-    estimates: Mapping[str, Estimate | None],
+    estimates: Mapping[str, Score | None],
     series: int,
     offset: float = 0.0,
 ) -> Line:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lexinvariant.results.intervals import Estimate
 from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.rows import Row, group_by
 
@@ -15,12 +16,8 @@ FEWEST_CHANGED = 6
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A score or a difference of two, from 0 to 1, with its 95% interval."""
-
-    value: float
-    low: float
-    high: float
+class Score(Estimate):
+    """A score or a difference of two, from 0 to 1, told in hundredths."""
 
     def __str__(self) -> str:
         return f"{100 * self.value:.1f} ({100 * self.low:.1f} to {100 * self.high:.1f})"
@@ -66,13 +63,13 @@ class TaskScored(Row, experiment="bigbench", kind="task"):
     model: MeasuredModel
     lexicon: str
     """What the model was trained with."""
-    score: Estimate
+    score: Score
     others: dict[str, float]
     """By other metrics."""
     baseline: MeasuredModel | None
-    baseline_score: Estimate | None
+    baseline_score: Score | None
     baseline_others: dict[str, float]
-    difference: Estimate | None
+    difference: Score | None
     """Of the model less that of the baseline."""
     changed: int
     """Examples on which the two differ."""

@@ -1,4 +1,4 @@
-"""Confidence intervals of shares."""
+"""Shares and other numbers with their confidence intervals."""
 
 from __future__ import annotations
 
@@ -55,6 +55,18 @@ class MeanShare:
 
     def __str__(self) -> str:
         return percent(self.value, self.low, self.high, digits=2)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
 
 
 def percents(shares: Iterable[Share | MeanShare]) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from lexinvariant.results import paper
 from lexinvariant.results.figure import Axis, Figure, Line, Mark, Panel, Reference
-from lexinvariant.results.intervals import Share
+from lexinvariant.results.intervals import Estimate, Share
 from lexinvariant.results.naming import RANKS
 from lexinvariant.results.prose import Prose
 from lexinvariant.results.regularised_model import (
@@ -23,7 +23,7 @@ from lexinvariant.results.regularised_model import (
 )
 from lexinvariant.results.rows import Rows, group_by
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present, slug
-from lexinvariant.results.text_sums import Estimate, TextSums
+from lexinvariant.results.text_sums import TextSums
 
 TASKS: tuple[str, ...] = ("LookUp", "Permutation")
 words = Prose("regulariser")

@@ -6,19 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lexinvariant.results.intervals import Estimate
 from lexinvariant.results.perplexity import resampled
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its 95% interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
 
 
 @dataclass(frozen=True)
