@@ -46,7 +46,7 @@ def build(config: TrainConfig) -> TrainSetup:
     """Lay the state out over the devices and jit the step; nothing is computed yet."""
     mesh = make_mesh(config.sharding)
     check_batch(config.batch_size, config.accumulate, mesh)
-    optimizer = make_optimizer(config.optimizer, config.steps)
+    optimizer = make_optimizer(config.optimizer, config.steps, config.dtype)
     shapes = model_params.abstract(config.model)
     on_params = param_shardings(config.model, mesh)
     shardings = TrainState(
