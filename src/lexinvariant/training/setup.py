@@ -9,6 +9,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
 from lexinvariant.config import TrainConfig
+from lexinvariant.model import levers
 from lexinvariant.model import params as model_params
 from lexinvariant.training.optim import make_optimizer, rate_schedule
 from lexinvariant.training.sharding import (
@@ -32,21 +33,27 @@ class TrainSetup(NamedTuple):
     train_step: jax.stages.Wrapped  # (state, batch) -> (state, metrics)
 
 
-def compiler_options() -> dict[str, bool] | None:
+def compiler_options() -> dict[str, bool | str] | None:
     """What made the training step faster when tried on an H200; the numbers stand in docs/results.md."""
     if jax.default_backend() != "gpu":
         return None
-    return {
+    options: dict[str, bool | str] = {
         "xla_gpu_enable_triton_gemm": False,
         "xla_gpu_experimental_enable_fusion_block_level_rewriter": True,
     }
+    if levers.uses("merger"):
+        # XLA would make one product of those of queries, keys and values, and then copy the values out of it.
+        options["xla_gpu_dot_merger_threshold_mb"] = "0"
+    return options
 
 
 def build(config: TrainConfig) -> TrainSetup:
     """Lay the state out over the devices and jit the step; nothing is computed yet."""
     mesh = make_mesh(config.sharding)
     check_batch(config.batch_size, config.accumulate, mesh)
-    optimizer = make_optimizer(config.optimizer, config.steps, config.dtype)
+    optimizer = make_optimizer(
+        config.optimizer, config.steps, config.dtype if levers.uses("muon") else "float32"
+    )
     shapes = model_params.abstract(config.model)
     on_params = param_shardings(config.model, mesh)
     shardings = TrainState(

@@ -10,6 +10,7 @@ import optax
 
 from lexinvariant.config import ModelConfig, TrainConfig
 from lexinvariant.model.decipher_head import decipher_logits, decipher_next_logits, hindsight_states
+from lexinvariant.model.logits import is_likeliest, log_softmax_at
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import predictors
 from lexinvariant.model.transformer import ForwardOutput, forward
@@ -40,8 +41,8 @@ class DeviceBatch(NamedTuple):
 
 def decipher_sums(logits_BTV: jax.Array, tok_BT: jax.Array, mask_BT: jax.Array, every: int = 1) -> TokenSums:
     """Cross-entropy and accuracy of the deciphering head against what the symbols are."""
-    loss_BT = optax.softmax_cross_entropy_with_integer_labels(logits_BTV, tok_BT)
-    return sum_over_tokens(loss_BT, mask_BT, jnp.argmax(logits_BTV, axis=2) == tok_BT, every)
+    loss_BT = -log_softmax_at(logits_BTV, tok_BT)
+    return sum_over_tokens(loss_BT, mask_BT, is_likeliest(logits_BTV, tok_BT), every)
 
 
 def every_nth(x_BT: jax.Array, n: int, first: jax.Array | int) -> jax.Array:
