@@ -1,5 +1,6 @@
 """The kernels compute what plain jax does, gradients too; here they run interpreted."""
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -7,9 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lexinvariant.model import fused, kernels
+from lexinvariant.config import LexiconConfig, ModelConfig
+from lexinvariant.model import fused, kernels, levers
 from lexinvariant.model.attention import bias_gradient, causal_attention, toeplitz
+from lexinvariant.model.params import Params, flatten_named
 from lexinvariant.model.position import distance_buckets, n_distances_told_apart
+from lexinvariant.model.transformer import forward
+from tests.tiny_models import random_params
 
 EPS = 1e-6
 
@@ -101,3 +106,44 @@ def test_the_gradient_of_a_bias_by_distance(length: int, n_near: int) -> None:
     assert d_NT.shape == (2, length)
     d_free_NT = jax.vjp(bias, free_NT)[1](d_NT)[0]
     assert_close(d_free_NT, expected, 1e-4)
+
+
+def test_a_model_with_kernels_learns_what_one_without_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bfloat16, against float32 without: the loss, and the direction of the gradient of every parameter."""
+    config = ModelConfig(
+        vocab_size=11,
+        n_layers=1,
+        width=32,
+        n_heads=2,
+        head_dim=16,
+        hidden=48,
+        lexicon=LexiconConfig(kind="permuted"),
+        smeared_keys=True,
+    )
+    params = random_params(config)
+    tok_BT = np.random.default_rng(0).integers(11, size=(2, 64))
+
+    def loss(params: Params, dtype: str) -> jax.Array:
+        key_B = jax.random.split(jax.random.key(1), 2)
+        return -jnp.mean(forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype)).logp_BT)
+
+    with levers.only(set()):
+        expected, exact = jax.jit(partial(jax.value_and_grad(loss), dtype="float32"))(params)
+    calls: list[str] = []
+
+    def interpreted(kernel: object, *args: object, call: Callable[..., object] = kernels._call) -> object:
+        calls.append(getattr(kernel, "func", kernel).__name__)
+        return call(kernel, *args[:-1], True)
+
+    monkeypatch.setattr(kernels, "can_run", lambda dtype: True)
+    monkeypatch.setattr(kernels, "_call", interpreted)
+    ours, gradient = jax.jit(partial(jax.value_and_grad(loss), dtype="bfloat16"))(params)
+    assert set(calls) == {
+        "_norm_kernel",
+        "_norm_gradient_kernel",
+        "_queries_keys_kernel",
+        "_queries_keys_gradient_kernel",
+    }
+    assert float(ours) == pytest.approx(float(expected), rel=0.01)
+    for (name, one), (_, other) in zip(flatten_named(gradient), flatten_named(exact), strict=True):
+        assert np.sum(one * other) >= 0.99 * np.linalg.norm(one) * np.linalg.norm(other), name

@@ -109,7 +109,7 @@ def measure_variants(
                 step.run()
             step.wait()
             times[name].append((time.perf_counter() - start) / calls)
-    kernels = []
+    kernels: list[tuple[str, float, int]] = []
     for row in rows:
         name = row["what"]
         flop = row.pop("flop_per_step") * config.tokens_per_step

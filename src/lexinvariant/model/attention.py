@@ -155,10 +155,11 @@ def bias_gradient(
     padded = jnp.pad(sum_NXTS[..., ::-1], ((0, 0), (0, 0), (0, 0), (0, block)))
     turned = padded.reshape(n_heads, n_shifts, -1)[..., : block * (2 * block - 1)]
     diagonal_NXT = jnp.sum(turned.reshape(n_heads, n_shifts, block, 2 * block - 1), axis=2)
-    by_distance = sum(
+    placed = [
         jnp.pad(diagonal_NXT[:, x], ((0, 0), (block * x, block * (n_shifts - 1 - x))))
         for x in range(n_shifts)
-    )
+    ]
+    by_distance = jnp.sum(jnp.stack(placed), axis=0)
     near_NT = by_distance[:, block - 1 : block - 1 + n_near]
     rest_NT = jnp.pad(-jnp.sum(near_NT, axis=1, keepdims=True), ((0, 0), (0, length)))[:, : length - n_near]
     return jnp.concatenate([near_NT, rest_NT], axis=1)

@@ -64,7 +64,8 @@ def _heads_fit(qk_BT2NK: jax.Array) -> bool:
 
 def _queries_keys_backward(eps: float, kept: Any, d: Any) -> Any:
     if _heads_fit(kept[0]):
-        return kernels.queries_keys_gradient(*kept, *d, eps)
+        (qk_BT2NK, scale_N, smear_N), (dq_BTNK, dk_BTNK) = kept, d
+        return kernels.queries_keys_gradient(qk_BT2NK, scale_N, smear_N, dq_BTNK, dk_BTNK, eps)
     return jax.vjp(partial(kernels.plain_queries_keys, eps=eps), *kept)[1](d)
 
 

@@ -12,6 +12,7 @@ LEVERS = {
     "loss": "cross-entropies without gathers, and their gradients in the type of the arithmetic",
     "recall": "recall in chunks instead of all positions against all",
     "dbias": "the gradient of the position bias by a kernel of its own, only at the distances that differ",
+    "relu": "a ReLU that XLA leaves in the product before it",
     "norm": "a kernel for residual and norm",
     "qk": "a kernel for normalised and smeared queries and keys",
 }

@@ -47,12 +47,15 @@ def fold_norm_scale(scale_D: jax.Array, *matrices: jax.Array, dtype: Any) -> jax
 
 @jax.custom_vjp
 def relu(x: jax.Array) -> jax.Array:
-    """ReLU whose gradient looks at the output, so that only the output is kept (and XLA can fuse the product
-    before it with the ReLU)."""
+    """ReLU whose gradient looks at the output, so that only the output is kept, and the product before it gives that
+    at once. The gradient asks for `!= 0`, because XLA turns `relu(x) > 0` into `x > 0`, and then keeps both."""
     return jnp.maximum(x, 0)
 
 
-relu.defvjp(lambda x: (relu(x),) * 2, lambda y, dy: (jnp.where(y > 0, dy, 0),))
+relu.defvjp(
+    lambda x: (relu(x),) * 2,
+    lambda y, dy: (jnp.where(y != 0 if levers.uses("relu") else y > 0, dy, 0),),
+)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
