@@ -206,7 +206,13 @@ def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
     assert_one_sentence(error, str(tmp_path), "no config.json", "lexinvariant export")
 
 
-def test_the_folder_of_a_run_gets_the_command_that_makes_a_model_of_it(tmp_path: Path) -> None:
+def test_the_folder_of_a_run_is_the_model_that_it_ended_with(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "model").mkdir()
+    assert find_model(tmp_path) == tmp_path / "model"
+
+
+def test_the_folder_of_a_run_under_way_gets_the_command_that_makes_a_model_of_it(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     with pytest.raises(UserError) as error:
         load_weights(tmp_path)
