@@ -16,6 +16,7 @@ SOURCE = Path(lexinvariant.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 FLOORS = (
     {"errors", "progress"},
+    {"checks", "files", "locks"},
     {"config", "rng"},
     {"text", "augment"},
     {"theory"},
