@@ -31,6 +31,11 @@ def finite_number(value: object, name: str) -> float:
     return float(value)
 
 
+def check_seed(seed: object) -> None:
+    if abs(whole_number(seed, "seed")) >= 1 << 63:
+        raise UserError(f"seed is {_shown(seed)}: give a number of at most 63 bits.")
+
+
 def check_settings(settings: Any, inside: str, at_least: Mapping[str, int] | None = None) -> None:
     """Compare every field of a dataclass of settings with its type, and some with the least they may be."""
     of_class: Any = type(settings)
@@ -59,6 +64,12 @@ def _check(value: object, kind: Any, name: str) -> None:
             raise UserError(f"{name} is {_shown(value)}: give a list.")
         for item in value:
             _check(item, get_args(kind)[0], name)
+    elif get_origin(kind) is Mapping:
+        if not isinstance(value, Mapping):
+            raise UserError(f"{name} is {_shown(value)}: give a table.")
+        for part, of in zip(zip(*value.items(), strict=True), get_args(kind), strict=True) if value else ():
+            for item in part:
+                _check(item, of, name)
     elif kind is int:
         whole_number(value, name)
     elif kind is float:

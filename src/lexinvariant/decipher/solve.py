@@ -23,6 +23,7 @@ from scipy.optimize import linear_sum_assignment
 
 from lexinvariant.decipher import search
 from lexinvariant.decipher.alphabet import WORD_BREAK, Alphabet, Puzzle, check_cribs, make_puzzle
+from lexinvariant.decipher.arguments import check_arguments
 from lexinvariant.decipher.calibration import Calibration
 from lexinvariant.decipher.judge import rank_by_judge
 from lexinvariant.decipher.language import Evidence, Language, Stages, load_language
@@ -152,6 +153,7 @@ class Solver:
         Cribs (cipher symbol -> character) hold for every text; `crib_text` is the known beginning of the plaintext.
         The result for a text does not depend on the other texts.
         """
+        check_arguments(texts, cribs, crib_text, alphabet, top)
         puzzles = [make_puzzle(text, self.language, alphabet, unspaced) for text in texts]
         known = [check_cribs(puzzle, cribs or {}, crib_text) for puzzle in puzzles]
 

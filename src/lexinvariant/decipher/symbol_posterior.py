@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from lexinvariant.checks import whole_number
 from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.votes import MAX_WINDOWS, Floats, check_head, mean_by_symbol, read_in_windows
 from lexinvariant.model.decipher_head import decipher_logits
@@ -50,4 +51,5 @@ def symbol_posterior(
 ) -> Floats:
     """logp_SC: which character each symbol is, as a mean over its occurrences and over draws of the lexicon."""
     check_head(model)
+    whole_number(draws, "draws", least=1)
     return mean_by_symbol(model, read_windows(model, symbol_T, draws), n_symbols, characters)
