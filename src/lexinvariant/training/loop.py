@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,10 +63,7 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
     setup = build(config)
     folder.mkdir(parents=True, exist_ok=True)
     with (
-        lock_folder(
-            folder,
-            f"Another process is training in {folder}: wait for it, stop it, or give another --out.",
-        ),
+        _only_run_in(folder),
         CheckpointStore(
             folder / "checkpoints", keep_last=config.run.keep_last, keep_best=config.run.keep_best
         ) as store,
@@ -99,6 +96,12 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
                 notes={"step": config.steps, **notes},
             )
     return Outcome(int(state.step), finished, folder, last)
+
+
+def _only_run_in(folder: Path) -> AbstractContextManager[None]:
+    """Two runs in one folder would overwrite each other's checkpoints; the hosts of one run have one that writes."""
+    told = f"Another process is training in {folder}: wait for it, stop it, or give another --out."
+    return lock_folder(folder, told) if jax.process_index() == 0 else nullcontext()
 
 
 class _Run(NamedTuple):
