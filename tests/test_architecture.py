@@ -16,7 +16,7 @@ SOURCE = Path(lexinvariant.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 FLOORS = (
     {"errors", "progress"},
-    {"checks", "files", "locks", "processes"},
+    {"checks", "files", "locks", "processes", "interruption"},
     {"config", "rng"},
     {"text", "augment"},
     {"theory"},

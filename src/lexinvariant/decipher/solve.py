@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -173,7 +174,9 @@ class Solver:
             found = dict(zip(light, done, strict=True))
         rest = [number for number in numbers if number not in found]
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # one text's search beside another's judging
-            found |= zip(rest, pool.map(read_one, rest), strict=True)
+            contexts = [copy_context() for _ in rest]  # in which it is said who may interrupt
+            read = pool.map(lambda context, number: context.run(read_one, number), contexts, rest)
+            found |= zip(rest, read, strict=True)
         return [found[number] for number in numbers]
 
     def key_posterior(
