@@ -99,6 +99,15 @@ def test_these_rooms_work_without_jax(room: str) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
+def test_text_is_utf8_whatever_the_machine_speaks(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            least = {"read_text": 1, "write_text": 2}.get(node.func.attr)
+            said = least is None or len(node.args) >= least or "encoding" in {k.arg for k in node.keywords}
+            assert said, f"{path}:{node.lineno}: give an encoding"
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
 def test_files_stay_short_and_name_no_place_of_this_machine(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(lines) <= LONGEST_FILE
