@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick lint docs screenshots lock audit clean
+.PHONY: demo test quick lint docs screenshots soak lock audit clean
 .DEFAULT_GOAL := demo
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -25,6 +25,9 @@ test: lint
 
 quick: $(VENV)/.ready  ## what to run while editing
 	$(BIN)/python -m pytest -x -m 'not slow'
+
+soak: $(VENV)/.ready  ## bad input by the thousand: some ten minutes, other input each time
+	LEXINVARIANT_FUZZ=$${LEXINVARIANT_FUZZ:-3000} $(BIN)/python -m pytest -n 2 tests/fuzz
 
 screenshots: $(VENV)/.ready  ## take docs/figures/page-*.png anew; needs Chromium
 	$(BIN)/python tests/web/screenshots.py

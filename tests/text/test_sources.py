@@ -204,6 +204,9 @@ def test_undecodable_rows_of_parquet(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"some\.parquet, row 2 is not UTF-8 text: byte 0xe9 at offset 3"):
         texts(path)
     assert texts(f"{path}?errors=replace") == ["good", "caf\ufffd"]
+    path.write_bytes(path.read_bytes().replace(b"text", b"\x80ext"))
+    with pytest.raises(UserError, match="damaged or not a Parquet file"):
+        texts(path)
 
 
 def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def read_parquet(path: Path, field: str, errors: str, progress: ReadProgress) ->
                             source_of(source, f"{path.name}:{row}"),
                         )
                 progress.done += size // groups
-    except (OSError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, pyarrow.ArrowException) as error:  # names of columns may be no UTF-8 either
         raise UserError(
             f"{path} is damaged or not a Parquet file ({error}): fetch or write it again"
         ) from error
