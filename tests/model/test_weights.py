@@ -324,8 +324,15 @@ def test_a_hub_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_model_on_the_hub_is_where_the_hub_put_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", hub_that(lambda name, **options: str(folder)))
+    asked: list[dict[str, object]] = []
+
+    def fetch(name: str, **options: object) -> str:
+        asked.append(options)
+        return str(folder)
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub_that(fetch))
     assert load_weights("someone/some-model").config == CONFIG
+    assert asked == [{"allow_patterns": ["*.json", "*.safetensors"]}], "data, and no code"
 
 
 def test_a_model_says_how_transformers_reads_it(tmp_path: Path) -> None:

@@ -194,6 +194,8 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         prepare([], tmp_path / "out")
     with pytest.raises(UserError, match="leave nothing to train on"):
         prepare(["stdlib"], tmp_path / "out", valid_fraction=0.5, test_fraction=0.5)
+    with pytest.raises(UserError, match="fraction for testing is nan: give a finite number"):
+        prepare(["stdlib"], tmp_path / "out", test_fraction=float("nan"))
 
 
 def test_many_tags_are_bounded(tmp_path: Path) -> None:

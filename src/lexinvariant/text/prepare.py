@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import BinaryIO
 
+from lexinvariant.checks import finite_number
 from lexinvariant.errors import UserError
 from lexinvariant.locks import staging_folder
 from lexinvariant.text.batch import SPLITS
@@ -141,8 +142,8 @@ def prepare(
         raise UserError(
             "there is no source to prepare: name at least one file, folder, Hub dataset or 'stdlib'"
         )
-    valid_fraction = 0.0 if valid else valid_fraction
-    test_fraction = 0.0 if test else test_fraction
+    valid_fraction = 0.0 if valid else finite_number(valid_fraction, "the fraction for validation")
+    test_fraction = 0.0 if test else finite_number(test_fraction, "the fraction for testing")
     if min(valid_fraction, test_fraction) < 0 or valid_fraction + test_fraction >= 1:
         raise UserError(
             f"valid and test fractions of {valid_fraction} and {test_fraction} leave nothing to train on: "
