@@ -9,9 +9,8 @@ Names are loaded when they are first used, so that importing the package is fast
 
 import importlib
 
-TYPE_CHECKING = (
-    False  # as typing's, which is not imported here: `python -m` would look for it in the current folder
-)
+# As typing's, which is not imported here: `python -m` would look for it in the current folder first.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -26,9 +26,13 @@ def finite_number(value: object, name: str) -> float:
     """The value, once it is sure that it is a number: neither NaN nor infinite, both of which pass comparisons."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise UserError(f"{name} is {_shown(value)}: give a number.")
-    if not math.isfinite(value):
-        raise UserError(f"{name} is {float(value)}: give a finite number.")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise UserError(f"{name} is {number}: give a finite number.")
+    return number
 
 
 def check_seed(seed: object) -> None:

@@ -197,6 +197,14 @@ def test_a_text_that_is_read_as_a_whole_has_a_largest_size(
         formats.read_whole_text(tmp_path / "long.txt.zst")
 
 
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "dictionary"])
+def test_parquet_has_several_kinds_of_text(tmp_path: Path, kind: str) -> None:
+    column = pyarrow.array(["one", None, "zwölf", "one"])
+    column = column.dictionary_encode() if kind == "dictionary" else column.cast(kind)
+    pyarrow.parquet.write_table(pyarrow.table({"text": column}), tmp_path / "some.parquet")
+    assert texts(tmp_path / "some.parquet") == ["one", "zwölf", "one"]
+
+
 def test_undecodable_rows_of_parquet(tmp_path: Path) -> None:
     path = tmp_path / "some.parquet"
     written = pyarrow.array([b"good", b"caf\xe9", None]).view(pyarrow.string())

@@ -29,13 +29,7 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     try:
         check_regular(path, remedy)
         stored = load_file(str(path))
-    except (
-        OSError,
-        SafetensorError,
-        KeyError,
-        TypeError,
-        ValueError,
-    ) as error:  # the last three of odd types
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is missing or damaged: {remedy}") from error
     tensors = {}
     for name, value in stored.items():

@@ -290,6 +290,11 @@ def _texts(column: Any) -> list[Any]:
 
     if pyarrow.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
-        return column.view("large_binary" if column.type == "large_string" else "binary").to_pylist()
+    for kind, as_bytes in (
+        ("string", "binary"),
+        ("large_string", "large_binary"),
+        ("string_view", "binary_view"),
+    ):
+        if column.type == kind:
+            return column.view(as_bytes).to_pylist()
     return [False if valid else None for valid in column.is_valid().to_pylist()]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from glob import escape
 from itertools import chain
 from pathlib import Path
 from time import monotonic
@@ -177,7 +178,8 @@ def prepare(
 
 def _check_out(out: Path, overwrite: bool) -> None:
     """Before anything is read: a long preparation must not fail at its end over a name."""
-    for moved in out.parent.glob(f".{out.name}.old-*"):  # a kill came while the new one was put in its place
+    for moved in out.parent.glob(f".{escape(out.name)}.old-*"):
+        # A kill came while the new one was put in its place.
         if out.exists():
             shutil.rmtree(moved, ignore_errors=True)
         else:
