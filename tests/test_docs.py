@@ -45,6 +45,18 @@ def test_the_tables_of_the_results_are_those_of_the_rows(tmp_path: Path) -> None
     )
 
 
+def test_every_promise_is_held_by_a_test_that_exists() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text("utf-8")
+    rows = [row for row in text.partition("## Measured")[0].splitlines() if row.startswith("| ")]
+    promises = [row for row in rows if not row.startswith(("| promise", "| ---"))]
+    assert len(promises) >= 30
+    for row in promises:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
+        assert named, row
+        for file, name in named:
+            assert re.search(rf"def {name}\(", (ROOT / file).read_text("utf-8")), f"{file} has no {name}"
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)

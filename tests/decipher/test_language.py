@@ -94,6 +94,11 @@ def test_a_saved_language_is_read_back(tmp_path: Path) -> None:
         (lambda values: values["judging"].update(hurry=1), "unknown field hurry"),
         (lambda values: values.update(letters="aab"), "no alphabet"),
         (lambda values: values.update(capitals="AB"), "26 letters and 2 capitals"),
+        (lambda values: values.update(trace_decay="slow"), "trace_decay is 'slow': give a number"),
+        (lambda values: values.update(folds=[]), r"folds is \[\]: give a table"),
+        (lambda values: values["calibrations"].update(ngram=3), "no language of this version"),
+        (lambda values: values["calibrations"]["ngram"].update(slope=float("nan")), "slope is nan"),
+        (lambda values: values.update(letters=json.loads("[" * 99 + "]" * 99)), "nested more than 64"),
     ],
 )
 def test_a_damaged_description_is_said_to_be_so(change, why: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

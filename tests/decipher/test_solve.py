@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,7 +18,7 @@ import pytest
 from lexinvariant.api import Model
 from lexinvariant.config import LexiconConfig
 from lexinvariant.decipher import calibration, search, solve
-from lexinvariant.decipher.alphabet import Puzzle, make_puzzle
+from lexinvariant.decipher.alphabet import Alphabet, Puzzle, make_puzzle
 from lexinvariant.decipher.cipher import PRINTABLE, random_cipher
 from lexinvariant.decipher.judge import rank_by_judge
 from lexinvariant.decipher.judge_lm import JudgeLM
@@ -29,6 +30,7 @@ from lexinvariant.decipher.solve import Decipherment, Solver
 from lexinvariant.decipher.symbol_posterior import symbol_posterior
 from lexinvariant.decipher.votes import windows
 from lexinvariant.errors import UserError
+from lexinvariant.interruption import InterruptedWorkError, interruptible
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.text import CharVocab
@@ -121,6 +123,14 @@ def test_letters_are_read_without_jax() -> None:
     assert plaintext == PLAIN
     assert "lexinvariant.decipher.judge_lm" in loaded.split()
     assert not {"jax", "jaxlib", "optax"} & set(loaded.split())
+
+
+@pytest.mark.parametrize("alphabet", ["letters", "ascii"])
+def test_a_reading_that_nobody_waits_for_is_given_up(solver: Solver, alphabet: Alphabet) -> None:
+    given_up = threading.Event()
+    given_up.set()
+    with interruptible(given_up), pytest.raises(InterruptedWorkError):
+        solver.read(["Myyv my qw vgy chk avcdy qpxkfy"], alphabet=alphabet)
 
 
 def test_emoji_numbers_and_tokens_are_read_as_letters_are(solver: Solver, reading: Decipherment) -> None:

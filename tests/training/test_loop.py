@@ -14,12 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from lexinvariant.cli.main import main
+from lexinvariant.config import TrainConfig
+from lexinvariant.locks import lock_folder
 from lexinvariant.text import prepare, train_tokenizer
+from lexinvariant.training import loop
 from lexinvariant.training.metrics import MetricsLog, read_metrics
+from lexinvariant.training.setup import TrainSetup
 
 TOY = shlex.split(
     "train tiny --model.context 16 --model.width 16 --model.n-heads 2 --model.head-dim 8 --model.hidden 32 "
@@ -243,6 +248,39 @@ class TestRunsThatCannotBe:
         assert "The loss is not a number at step" in error
         assert "--optimizer.rate" in error
         assert not (tmp_path / "model").exists()
+
+    @pytest.mark.parametrize("name", ["decipher_loss", "gradient_norm"])
+    def test_any_metric_that_is_not_a_number(
+        self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        built = loop.build
+
+        def spoiling(config: TrainConfig) -> TrainSetup:
+            setup = built(config)
+
+            def step(state: Any, batch: Any) -> Any:
+                state, metrics = setup.train_step(state, batch)
+                return state, metrics | {name: np.float32("nan")}
+
+            return setup._replace(train_step=step)
+
+        monkeypatch.setattr(loop, "build", spoiling)
+        assert train(tmp_path) == 2
+        assert f"The metric {name} is not a number at step 1" in capsys.readouterr().err
+        assert not (tmp_path / "model").exists()
+        assert checkpoints(tmp_path) == []
+
+    def test_a_run_in_a_folder_where_another_is_training(
+        self, copy: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before = contents(copy)
+        with lock_folder(copy, ""):
+            assert train(copy) == 2
+        assert capsys.readouterr().err == (
+            f"lexinvariant: Another process is training in {copy}: wait for it, stop it, or give another --out.\n"
+        )
+        assert contents(copy) == before
+        assert train(copy) == 0
 
     def test_no_data(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["train", "char-tiny", "--out", str(tmp_path / "run")]) == 2

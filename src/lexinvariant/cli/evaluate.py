@@ -82,5 +82,5 @@ def main(argv: list[str]) -> int:
         for name, value in metrics.items():
             print(f"{name:>{width}}  {value:.4f}")
     if arguments.out:
-        arguments.out.write_text(json.dumps(row) + "\n")
+        arguments.out.write_text(json.dumps(row) + "\n", "utf-8")
     return 0

@@ -16,10 +16,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from lexinvariant.checks import check_settings
 from lexinvariant.decipher import ngram
 from lexinvariant.decipher.calibration import Calibration
 from lexinvariant.decipher.ngram import NGram
 from lexinvariant.errors import UserError
+from lexinvariant.files import read_json_object
 
 if TYPE_CHECKING:
     from lexinvariant.decipher.judge_lm import JudgeLM
@@ -266,9 +268,10 @@ def _read(folder: Path) -> Language:
             f"There is no language {str(folder)!r} ({', '.join(bundled_languages())} comes with the package): give a "
             "folder that `lexinvariant language build` wrote."
         )
+    described = read_json_object(path, "build the language again.")
     try:
-        language: Language = _typed(Language, json.loads(path.read_text("utf-8")) | {"folder": folder})
-    except (ValueError, TypeError, KeyError) as error:
+        language: Language = _typed(Language, described | {"folder": folder})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
             f"{path} is no language of this version ({error}): build the language again."
         ) from error
@@ -281,7 +284,9 @@ def _typed(kind: Any, value: Any) -> Any:
         hints = get_type_hints(kind)
         if unknown := set(value) - set(hints):
             raise KeyError(f"it has the unknown field {sorted(unknown)[0]}")
-        return kind(**{name: _typed(hints[name], item) for name, item in value.items()})  # type: ignore[operator]
+        made = kind(**{name: _typed(hints[name], item) for name, item in value.items()})  # type: ignore[operator]
+        check_settings(made, "")
+        return made
     if get_origin(kind) in (Union, types.UnionType):
         return None if value is None else _typed(get_args(kind)[0], value)
     if get_origin(kind) is tuple:

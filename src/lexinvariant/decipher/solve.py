@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from scipy.optimize import linear_sum_assignment
 
 from lexinvariant.decipher import search
 from lexinvariant.decipher.alphabet import WORD_BREAK, Alphabet, Puzzle, check_cribs, make_puzzle
+from lexinvariant.decipher.arguments import check_arguments
 from lexinvariant.decipher.calibration import Calibration
 from lexinvariant.decipher.judge import rank_by_judge
 from lexinvariant.decipher.language import Evidence, Language, Stages, load_language
@@ -152,6 +154,7 @@ class Solver:
         Cribs (cipher symbol -> character) hold for every text; `crib_text` is the known beginning of the plaintext.
         The result for a text does not depend on the other texts.
         """
+        check_arguments(texts, cribs, crib_text, alphabet, top)
         puzzles = [make_puzzle(text, self.language, alphabet, unspaced) for text in texts]
         known = [check_cribs(puzzle, cribs or {}, crib_text) for puzzle in puzzles]
 
@@ -171,7 +174,9 @@ class Solver:
             found = dict(zip(light, done, strict=True))
         rest = [number for number in numbers if number not in found]
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # one text's search beside another's judging
-            found |= zip(rest, pool.map(read_one, rest), strict=True)
+            contexts = [copy_context() for _ in rest]  # in which it is said who may interrupt
+            read = pool.map(lambda context, number: context.run(read_one, number), contexts, rest)
+            found |= zip(rest, read, strict=True)
         return [found[number] for number in numbers]
 
     def key_posterior(

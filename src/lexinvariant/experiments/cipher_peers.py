@@ -59,7 +59,7 @@ def _subbreaker() -> Solve:
     import subbreaker
 
     table = Path(subbreaker.__file__).parent / "quadgram" / "EN.json"
-    breaker = subbreaker.Breaker(io.StringIO(table.read_text()))
+    breaker = subbreaker.Breaker(io.StringIO(table.read_text("utf-8")))
 
     def solve(cipher: str, setting: Setting) -> str:
         # 300 rounds at most: what its published table was measured with.

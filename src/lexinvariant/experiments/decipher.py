@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from lexinvariant.experiments.cipher_peers import PEERS, open_peers
 from lexinvariant.experiments.options import Count, CountOrZero
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.model.weights import BUNDLED, find_model
+from lexinvariant.processes import python_command
 from lexinvariant.results.decipher import ANNEALER, OURS, Batch, Fresh, Reliability, Setting, SolverErrors
 from lexinvariant.results.rows import hash_bytes, hash_files
 from lexinvariant.text import read_documents
@@ -194,7 +194,7 @@ def _measure_batch(recorder: Recorder, solver: Solver, samples: Sequence[Sample]
 def _measure_fresh(recorder: Recorder, samples: Sequence[Sample]) -> None:
     seconds = []
     for sample in samples:
-        command = [sys.executable, "-m", "lexinvariant", "decipher", sample.cipher]
+        command = python_command("lexinvariant.cli.main", "main", "decipher", sample.cipher)
         with TemporaryDirectory() as empty:
             caches = {"XDG_CACHE_HOME": empty, "JAX_COMPILATION_CACHE_DIR": empty}
             started = time.perf_counter()

@@ -1,10 +1,10 @@
 """Where models lie, and what their config.json says: for readers with and without jax."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import read_json_object
 
 FORMAT = 1
 MODEL_TYPE = "lexinvariant"
@@ -20,18 +20,22 @@ def read_description(folder: Path) -> dict[str, Any]:
         raise UserError(
             f"{folder} holds no model (there is no config.json in it): give a folder written by `lexinvariant export`."
         )
-    try:
-        description = json.loads(path.read_text())
-        known = description["format"] <= FORMAT and description["model"] is not None
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is not a model's description: export the model again.") from error
-    if not known:
+    remedy = "export the model again."
+    description = read_json_object(path, remedy)
+    written_as = description.get("format")
+    if not isinstance(written_as, int) or not isinstance(description.get("model"), dict):
+        raise UserError(f"{path} is not a model's description: {remedy}")
+    if written_as > FORMAT:
         raise UserError(f"{folder} was written by a newer lexinvariant: update this one.")
     return description
 
 
 def find_model(place: str | Path) -> Path:
     """The bundled model, a local folder (of a training run: the model that it ended with), or a name on the Hub."""
+    if not isinstance(place, (str, Path)):
+        raise UserError(
+            f"Give a model's folder or name as str or Path, not a value of type {type(place).__name__}."
+        )
     if place == BUNDLED:
         return WEIGHTS / "char-small"
     local = Path(place)

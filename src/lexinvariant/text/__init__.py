@@ -37,5 +37,9 @@ __all__ = [
 
 
 def open_data(spec: str | Path) -> Corpus | MarkovLanguage:
-    """`markov12`, the built-in toy language, or a folder that `prepare` wrote."""
-    return MarkovLanguage() if str(spec) == MarkovLanguage.name else Corpus.open(spec)
+    """`markov12`, the built-in toy language, or a folder that `prepare` wrote: checked when it is first used."""
+    if str(spec) == MarkovLanguage.name:
+        return MarkovLanguage()
+    corpus = Corpus.open(spec)
+    corpus.verify_once()
+    return corpus

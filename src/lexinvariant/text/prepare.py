@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from glob import escape
 from itertools import chain
 from pathlib import Path
 from time import monotonic
 from typing import BinaryIO
 
+from lexinvariant.checks import finite_number
 from lexinvariant.errors import UserError
+from lexinvariant.locks import staging_folder
 from lexinvariant.text.batch import SPLITS
 from lexinvariant.text.formats import Document, ReadProgress
 from lexinvariant.text.manifest import MANIFEST_FILE, Manifest, Shard, fingerprint_of
@@ -140,8 +143,8 @@ def prepare(
         raise UserError(
             "there is no source to prepare: name at least one file, folder, Hub dataset or 'stdlib'"
         )
-    valid_fraction = 0.0 if valid else valid_fraction
-    test_fraction = 0.0 if test else test_fraction
+    valid_fraction = 0.0 if valid else finite_number(valid_fraction, "the fraction for validation")
+    test_fraction = 0.0 if test else finite_number(test_fraction, "the fraction for testing")
     if min(valid_fraction, test_fraction) < 0 or valid_fraction + test_fraction >= 1:
         raise UserError(
             f"valid and test fractions of {valid_fraction} and {test_fraction} leave nothing to train on: "
@@ -160,25 +163,27 @@ def prepare(
         (("valid", document) for document in documents(valid)),
         (("test", document) for document in documents(test)),
     )
-    partial = out.with_name(f".{out.name}.partial-{os.getpid()}")
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        with _progress_bar([*sources, *valid, *test], read, progress) as show_progress:
-            splits, counts = _write_shards(assigned, vocabulary, partial, shard_tokens, show_progress)
-        manifest = _manifest(vocabulary, splits, counts, (*sources, *valid, *test))
-        vocabulary.save(partial)
-        manifest.write(partial)
-        _move_into_place(partial, out)
+        with staging_folder(out) as partial:
+            with _progress_bar([*sources, *valid, *test], read, progress) as show_progress:
+                splits, counts = _write_shards(assigned, vocabulary, partial, shard_tokens, show_progress)
+            manifest = _manifest(vocabulary, splits, counts, (*sources, *valid, *test))
+            vocabulary.save(partial)
+            manifest.write(partial)
+            _move_into_place(partial, out)
     except OSError as error:
         raise UserError(_write_failure(out, error)) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return manifest
 
 
 def _check_out(out: Path, overwrite: bool) -> None:
     """Before anything is read: a long preparation must not fail at its end over a name."""
+    for moved in out.parent.glob(f".{escape(out.name)}.old-*"):
+        # A kill came while the new one was put in its place.
+        if out.exists():
+            shutil.rmtree(moved, ignore_errors=True)
+        else:
+            moved.rename(out)
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not (out / MANIFEST_FILE).is_file():

@@ -184,7 +184,7 @@ def _read_file(path: Path, source: str, spec: SourceSpec, progress: ReadProgress
     if suffix in JSON_LINES:
         return read_json_lines(path, spec.field or "text", spec.errors, progress)
     if suffix == ".parquet":
-        return read_parquet(path, spec.field or "text", progress)
+        return read_parquet(path, spec.field or "text", spec.errors, progress)
     return read_text(path, source, spec.errors, progress)
 
 

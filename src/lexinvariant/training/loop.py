@@ -11,8 +11,8 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ import jax
 from lexinvariant import config as configs
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
+from lexinvariant.locks import lock_folder
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import Data, HuggingFaceVocab, Split, open_data
 from lexinvariant.training.checkpoint import CheckpointStore
@@ -62,6 +63,7 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
     setup = build(config)
     folder.mkdir(parents=True, exist_ok=True)
     with (
+        _only_run_in(folder),
         CheckpointStore(
             folder / "checkpoints", keep_last=config.run.keep_last, keep_best=config.run.keep_best
         ) as store,
@@ -70,7 +72,7 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
         state = _resume(setup, store, notes)
         start = int(state.step)
         if start == 0:
-            (folder / "config.json").write_text(configs.to_json(config))
+            (folder / "config.json").write_text(configs.to_json(config), encoding="utf-8")
             data.vocab.save(folder)
         elif start == config.steps and (folder / "model" / "model.safetensors").exists():
             print(f"{name}: the run in {folder} is finished already, there is nothing to do", file=sys.stderr)
@@ -94,6 +96,12 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
                 notes={"step": config.steps, **notes},
             )
     return Outcome(int(state.step), finished, folder, last)
+
+
+def _only_run_in(folder: Path) -> AbstractContextManager[None]:
+    """Two runs in one folder would overwrite each other's checkpoints; the hosts of one run have one that writes."""
+    told = f"Another process is training in {folder}: wait for it, stop it, or give another --out."
+    return lock_folder(folder, told) if jax.process_index() == 0 else nullcontext()
 
 
 class _Run(NamedTuple):
@@ -148,7 +156,7 @@ def _train_steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainSt
     if step != saved:  # asked to stop between two saves
         if pending is not None:
             _report(run, *pending)
-        _refuse_nan(step, float(metrics["loss"]))
+        _refuse_nan(step, jax.device_get(metrics))
         run.store.save(step, state, notes=run.notes)
     run.store.wait()
     return state, evaluation
@@ -156,14 +164,16 @@ def _train_steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainSt
 
 def _report(run: _Run, step: int, metrics: dict[str, jax.Array]) -> None:
     values = {name: float(value) for name, value in jax.device_get(metrics).items()}
+    _refuse_nan(step, values)
     run.log.write(step, "train", values | run.progress.update(step, values))
-    _refuse_nan(step, values["loss"])
 
 
-def _refuse_nan(step: int, loss: float) -> None:
-    if math.isnan(loss):
+def _refuse_nan(step: int, metrics: Mapping[str, Any]) -> None:
+    wrong = sorted(name for name, value in metrics.items() if math.isnan(value))
+    if wrong:
+        what = "The loss" if "loss" in wrong else f"The metric {wrong[0]}"
         raise UserError(
-            f"The loss is not a number at step {step}: lower --optimizer.rate or set --optimizer.clip-norm 1, and "
+            f"{what} is not a number at step {step}: lower --optimizer.rate or set --optimizer.clip-norm 1, and "
             "start in a new folder."
         )
 
@@ -179,6 +189,7 @@ def _evaluate(run: _Run, step: int, state: TrainState) -> Evaluation:
         seed=config.seed,
         dtype=config.dtype,
     )
+    _refuse_nan(step, evaluation.metrics)
     by_position = {"loss_by_position": evaluation.loss_by_position}
     run.log.write(
         step, "valid", evaluation.metrics | {"tail_perplexity": evaluation.tail_perplexity} | by_position

@@ -2,8 +2,12 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from lexinvariant.errors import UserError
+from lexinvariant.files import parse_json_object, read_small_file
 
 
 class MetricsLog:
@@ -13,9 +17,9 @@ class MetricsLog:
         self.path = folder / "metrics.jsonl"
         kept = [row for row in read_metrics(self.path) if row["step"] <= start] if start else []
         unfinished = self.path.with_suffix(".part")
-        unfinished.write_text("".join(json.dumps(row) + "\n" for row in kept))
+        unfinished.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
         unfinished.replace(self.path)
-        self._file = self.path.open("a")
+        self._file = self.path.open("a", encoding="utf-8")
         self._board: Any = None
         if tensorboard:
             from tensorboardX import SummaryWriter
@@ -37,11 +41,11 @@ class MetricsLog:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics.jsonl; a last line that a kill has torn is left out."""
+    """The rows of a metrics.jsonl; lines that a kill or a bad disk has spoilt are left out."""
     rows = []
-    for line in path.read_text().splitlines() if path.exists() else []:
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
+    for line in read_small_file(path, "remove it.").splitlines() if path.exists() else []:
+        with suppress(UserError):
+            row = parse_json_object(line, "", "")
+            if isinstance(row.get("step"), int) and isinstance(row.get("kind"), str):
+                rows.append(row)
     return rows

@@ -10,7 +10,8 @@ from msgspec import Meta
 from lexinvariant.decipher.alphabet import Alphabet, split_symbols
 from lexinvariant.decipher.cipher import LOWERCASE, PRINTABLE, random_cipher
 from lexinvariant.decipher.word_cipher import encipher_words
-from lexinvariant.errors import nearest
+from lexinvariant.errors import UserError, nearest
+from lexinvariant.files import parse_json
 from lexinvariant.text.letters import letters_only
 
 Into = Literal["letters", "ascii", "shapes", "words"]
@@ -136,13 +137,13 @@ def parse(body: bytes, kind: type[Request]) -> Request:
 
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(body.decode("utf-8"))
+        value = parse_json(body.decode("utf-8"), "The body", "")
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError as error:
         raise RequestError(400, f"The body is not UTF-8 (byte {error.start}): send JSON in UTF-8.") from error
     except UnicodeEncodeError as error:  # an escape such as "\ud800" alone
         raise RequestError(422, "A string holds half of a surrogate pair: send whole characters.") from error
-    except (ValueError, RecursionError) as error:
+    except UserError as error:
         raise RequestError(400, 'The body is not JSON: send an object such as {"text": "..."}.') from error
     if not isinstance(value, dict):
         raise RequestError(400, 'The body is not a JSON object: send one such as {"text": "..."}.')
