@@ -17,8 +17,6 @@ from lexinvariant.model.weights import Weights, save_model
 from lexinvariant.text import CharVocab, LetterVocab, train_tokenizer
 from tests.tiny_models import TINY, random_model, random_params
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 
 @pytest.fixture(scope="module")
 def permuted() -> Model:

@@ -10,7 +10,6 @@ from lexinvariant.cli.main import main
 from lexinvariant.text import LetterVocab
 from tests.tiny_models import save_random_model
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 FEW = ("--data", "markov12", "--sequences", "4", "--batch-size", "4")
 
 

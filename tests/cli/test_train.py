@@ -27,9 +27,6 @@ SMALL = shlex.split(
 )
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 @pytest.mark.parametrize("argv", [[], ["--help"]])
 def test_without_a_preset_all_presets_are_listed(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", *argv]) == 0

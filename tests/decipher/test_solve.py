@@ -36,8 +36,6 @@ from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.text import CharVocab
 from tests.tiny_models import TINY, random_params
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 PLAIN = (
     "When the old keeper of the lighthouse heard the storm coming over the water, he climbed the stairs with his lamp "
     "and his book, and sat down to wait for the ships that would need him before the morning; none of them came."

@@ -24,8 +24,6 @@ from lexinvariant.text import LetterVocab, open_data
 from lexinvariant.training.evaluate import evaluate
 from tests.tiny_models import random_params
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 V, T = 12, 20
 OURS = ModelConfig(
     vocab_size=V,

@@ -18,7 +18,6 @@ from lexinvariant.results.synthetic import Result, SweepResult, TaskResult
 from lexinvariant.text import CharVocab, LetterVocab, open_data, prepare
 from tests.tiny_models import save_random_model
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 CONTEXT = 48
 
 

@@ -41,9 +41,6 @@ class Listed:
         raise AssertionError("evaluation reads pieces by their number, never a shuffled batch")
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 def assess(
     pieces: Split,
     *,

@@ -38,7 +38,7 @@ GO_ON = "give the same command to go on"
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Compile quickly, and each program once for all runs of this file, in this process and in others."""
+    """Compile each program once for all runs of this file, in this process and in others."""
     folder = tmp_path_factory.mktemp("compiled")
     before = {name: jax.config.values[name] for name in _settings(folder)}
     for name, value in _settings(folder).items():
@@ -52,7 +52,6 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def _settings(cache: Path) -> dict[str, object]:
     return {
-        "jax_disable_most_optimizations": True,
         "jax_compilation_cache_dir": str(cache),
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_min_entry_size_bytes": -1,
@@ -307,9 +306,8 @@ class TestRunsThatCannotBe:
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """For other processes: one device, and this file's compiled programs."""
-    settings = {name.upper(): str(value) for name, value in _settings(cache).items()}
-    return {**os.environ, **settings, "XLA_FLAGS": ""}
+    """For other processes: this file's compiled programs."""
+    return os.environ | {name.upper(): str(value) for name, value in _settings(cache).items()}
 
 
 class Process:

@@ -1,7 +1,6 @@
 """Where the state lies changes nothing but where the state lies."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -65,10 +64,8 @@ def run(config: TrainConfig) -> Trained:
 
 
 @pytest.fixture(scope="module")
-def trained() -> Iterator[dict[str, Trained]]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield {name: run(laid_out(*layout)) for name, layout in LAYOUTS.items()}
-    jax.config.update("jax_disable_most_optimizations", False)
+def trained() -> dict[str, Trained]:
+    return {name: run(laid_out(*layout)) for name, layout in LAYOUTS.items()}
 
 
 @pytest.mark.slow

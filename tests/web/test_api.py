@@ -25,7 +25,6 @@ from lexinvariant.web.worker import Worker
 if TYPE_CHECKING:
     from tests.web.conftest import Site
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 TEXT = "Ubzk zk rnz vfnvrl. Dcoo zd rl erl bfokv?"
 
 

@@ -15,10 +15,7 @@ playwright = pytest.importorskip(
     "playwright.sync_api", reason="the browser's driver is missing: pip install playwright"
 )
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt install chromium"),
-    pytest.mark.usefixtures("compile_quickly"),
-]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt install chromium")
 TEXT = "Ubzk zk rnz vfnvrl. Dcoo zd rl erl bfokv?"
 
 
