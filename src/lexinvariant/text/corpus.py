@@ -80,10 +80,14 @@ class Corpus:
     def verify(self) -> None:
         """Compare every shard with its hash."""
         for shard in self.manifest.shards():
-            for file, expected in (
-                (shard.tokens_file, shard.tokens_sha256),
-                (shard.documents_file, shard.documents_sha256),
-            ):
+            hashes = {
+                shard.tokens_file: shard.tokens_sha256,
+                shard.documents_file: shard.documents_sha256,
+                shard.tags_file: shard.tags_sha256,
+            }
+            for file, expected in hashes.items():
+                if not expected:
+                    continue  # an older release knew no tags
                 with (self.folder / file).open("rb") as stream:
                     if hashlib.file_digest(stream, "sha256").hexdigest() != expected:
                         raise UserError(
@@ -98,6 +102,8 @@ class Corpus:
                 shard.tokens_file: shard.tokens * itemsize,
                 shard.documents_file: (shard.documents + 1) * 8,
             }
+            if shard.tags_sha256:
+                expected[shard.tags_file] = shard.documents
             for file, size in expected.items():
                 path = self.folder / file
                 if not path.is_file():
@@ -116,7 +122,8 @@ class Pieces:
         self.name, self.length, self.packed = name, length, packed
         shards = corpus.manifest.splits[name]
         dtype = np.dtype(corpus.manifest.dtype).newbyteorder("<")
-        self._where = f"the {name} split of {corpus.folder}"
+        self.where = f"the {name} split of {corpus.folder}"
+        self._corpus = corpus
         self._tokens: list[NDArray[Any]] = [
             _map(corpus.folder / shard.tokens_file, dtype) for shard in shards
         ]
@@ -135,6 +142,30 @@ class Pieces:
     def __len__(self) -> int:
         return self._n
 
+    @cached_property
+    def pieces_by_tag(self) -> dict[str, NDArray[np.int64]]:
+        """The pieces of every kind of text that occurs; a packed piece is of the kind that it begins with."""
+        names, shards = self._corpus.manifest.tags, self._corpus.manifest.splits[self.name]
+        if not names:
+            raise UserError(
+                f"{self._corpus.folder} was prepared by an older release and does not tell kinds of text apart: "
+                "prepare it again"
+            )
+        tag_D = np.concatenate(
+            [np.fromfile(self._corpus.folder / shard.tags_file, np.uint8) for shard in shards]
+        )
+        tag_P = tag_D[self._documents_of(np.arange(len(self)))]
+        return {names[tag]: np.flatnonzero(tag_P == tag) for tag in np.unique(tag_P)}
+
+    def _documents_of(self, piece_B: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The document that each piece begins in."""
+        if not self.packed:
+            return np.searchsorted(self._first_piece, piece_B, side="right") - 1
+        ends = [
+            offsets[1:] + start for offsets, start in zip(self._documents, self._first_token, strict=False)
+        ]
+        return np.searchsorted(np.concatenate(ends), piece_B * self.length, side="right")
+
     def __getitem__(self, piece_B: NDArray[np.int64] | list[int], /) -> Batch:
         piece_B = check_pieces(piece_B, len(self))
         tok_BT = np.zeros((len(piece_B), self.length), np.int32)
@@ -147,7 +178,7 @@ class Pieces:
         """Rows `rows` of batch `step` of an endless shuffled stream: a pure function of its arguments."""
         if size > len(self):
             raise UserError(
-                f"{self._where} has {int(self._first_token[-1])} tokens, that is {len(self)} sequences of "
+                f"{self.where} has {int(self._first_token[-1])} tokens, that is {len(self)} sequences of "
                 f"{self.length}, fewer than one batch of {size}: prepare more text or use smaller batches"
             )
         return self[shuffled_pieces(len(self), seed, step, size, rows)]
@@ -155,7 +186,7 @@ class Pieces:
     def _fill_from_documents(
         self, piece_B: NDArray[np.int64], tok_BT: NDArray[np.int32], mask_BT: NDArray[np.bool_]
     ) -> None:
-        document_B = np.searchsorted(self._first_piece, piece_B, side="right") - 1
+        document_B = self._documents_of(piece_B)
         shard_B = np.searchsorted(self._first_document, document_B, side="right") - 1
         skipped_B = (piece_B - self._first_piece[document_B]) * self.length
         local_B = document_B - self._first_document[shard_B]
