@@ -150,11 +150,11 @@ _JUDGE = TrainConfig(
 _FINETUNE = replace(
     _CHAR_SMALL,
     model=replace(_CHAR_SMALL.model, lexicon=replace(_CHAR_SMALL.model.lexicon, kind="permuted")),
-    optimizer=OptimizerConfig(name="adamw", rate=2e-4, schedule="linear", warmup_steps=10, clip_norm=1.0),
-    run=RunConfig(eval_every=50, save_every=50, eval_sequences=32, log_every=5),
+    optimizer=OptimizerConfig(name="adamw", rate=5e-4, schedule="linear", warmup_steps=10, clip_norm=1.0),
+    run=RunConfig(eval_every=30, save_every=30, eval_sequences=32, log_every=5),
     init="bundled",
-    steps=100,
-    batch_size=4,
+    steps=60,
+    batch_size=8,
     dtype="float32",
 )
 
@@ -179,7 +179,7 @@ PRESETS = {
     ),
     "finetune": Preset(
         _FINETUNE,
-        "goes on from trained weights, the bundled model's unless --init names others: about TEN minutes on 2 cores",
+        "goes on from the weights that --init names, or the bundled model's: about ten minutes on 2 cores",
     ),
     "tokens-small": Preset(
         _TOKENS_SMALL,

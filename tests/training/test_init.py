@@ -51,7 +51,7 @@ def test_a_run_starts_with_the_weights_and_says_what_it_changed(
     trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    assert main(["train", "finetune", "--init", trained, *FEW, "--out", str(run)]) == 0
+    assert main(["train", "--init", trained, *FEW, "--out", str(run)]) == 0
     out = capsys.readouterr().out
     rows = [row for row in read_metrics(run / "metrics.jsonl") if row["kind"] == "valid"]
     assert [row["step"] for row in rows] == [0, 2]

@@ -18,7 +18,7 @@ class Arguments:
 
     examples:
       lexinvariant train char-small --data data/mixed --out runs/mine --steps 4000
-      lexinvariant train finetune --init bundled --data data/mine --out runs/mine
+      lexinvariant train --init bundled --data data/mine --out runs/mine
     """
 
     data: str = ""
@@ -54,7 +54,7 @@ examples:
   lexinvariant train char-tiny --data data/stdlib --out runs/mine
   lexinvariant train char-tiny --data data/stdlib --standard --out runs/mine-standard
   lexinvariant train tokens-small --data data/mine --regularise token-permuted --p 0.2 --out runs/regularised
-  lexinvariant train finetune --data data/mine --out runs/mine
+  lexinvariant train --init bundled --data data/mine --out runs/mine
   lexinvariant train paper-char --data data/pile --sharding.fsdp 8 --batch-size 128 --accumulate 2
 """
 
@@ -90,6 +90,8 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(overview(), end="")
         return 0
+    if argv[0].partition("=")[0] == "--init":
+        argv = ["finetune", *argv]
     name, *rest = argv
     default = Arguments(out=Path("runs") / name, config=presets.preset(name))
     arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")

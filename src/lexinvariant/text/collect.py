@@ -251,7 +251,7 @@ def _split(chosen: list[_Found]) -> dict[str, list[_Found]]:
 def _write_split(out: Path, split: str, documents: list[_Found], spool: BinaryIO) -> SplitEntry:
     """A file of JSON lines, in the order of their hashes: shuffled, and always the same."""
     sha = hashlib.sha256()
-    with lzma.open(out / f"{split}.jsonl.xz", "wb") as file:
+    with lzma.open(out / f"{split}.jsonl.xz", "wb", preset=3) as file:
         for document in documents:
             spool.seek(document.offset)
             text = spool.read(document.size).decode()

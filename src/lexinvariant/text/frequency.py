@@ -11,6 +11,7 @@ ADVICE = "train longer (--steps), or go on from a model that has learnt it (trai
 _NOTICEABLE = 0.02  # nats
 _DISCOUNTS = (0.0, 0.25, 0.5, 0.75)
 _NEW = (1.0, 4.0, 16.0)
+_ADDED = (0.5, 2.0, 1000.0)  # the last is all but uniform: nothing better is known of a short text
 
 
 class CountedText(NamedTuple):
@@ -43,19 +44,27 @@ def count_text(tok_ST: NDArray[np.int32], vocab_size: int) -> CountedText:
 
 
 def counting_losses(tok_ST: NDArray[np.int32], vocab_size: int) -> NDArray[np.float64]:
-    """Of the best of a few estimators: counts less a discount, and what is left for all unseen symbols, evenly."""
+    """Of the best of a few estimators: some take a discount from counts for the unseen symbols, which share it evenly,
+    and some add a constant to the counts of all symbols.
+    """
     before_ST = occurrences(tok_ST) - 1
     is_new_ST = before_ST == 0
     distinct_ST = np.cumsum(is_new_ST, axis=1) - is_new_ST
     length_T = np.arange(tok_ST.shape[1])
     unseen_ST = np.maximum(vocab_size - distinct_ST, 1)
 
-    def losses(discount: float, new: float) -> NDArray[np.float64]:
+    def discounting(discount: float, new: float) -> NDArray[np.float64]:
         seen_ST = np.maximum(before_ST - discount, 1e-9)
         weight_ST = np.where(is_new_ST, (new + discount * distinct_ST) / unseen_ST, seen_ST)
         return np.log(length_T + new) - np.log(weight_ST)
 
-    return min((losses(discount, new) for discount in _DISCOUNTS for new in _NEW), key=np.mean)
+    def adding(constant: float) -> NDArray[np.float64]:
+        return np.log(length_T + constant * vocab_size) - np.log(before_ST + constant)
+
+    candidates = [discounting(discount, new) for discount in _DISCOUNTS for new in _NEW] + [
+        *map(adding, _ADDED)
+    ]
+    return min(candidates, key=np.mean)
 
 
 def named_by_frequency(tok_ST: NDArray[np.int32], vocab_size: int) -> NDArray[np.bool_]:
