@@ -115,6 +115,18 @@ def warn_of_few_documents(manifest: Manifest, splits: Sequence[str]) -> None:
             )
 
 
+def warn_of_kinds_not_held_out(corpus: Corpus, splits: Sequence[str]) -> None:
+    """Warn where the hash of the documents' names has held out nothing of a kind of text."""
+    for split in splits:
+        missing = sorted(corpus.tags_in("train") - corpus.tags_in(split))
+        if missing and corpus.manifest.documents(split):
+            print(
+                f"lexinvariant: warning: the {split} split has nothing of {', '.join(missing[:5])}"
+                f"{' and others' if missing[5:] else ''}: give a larger --{split}-fraction to measure every kind.",
+                file=sys.stderr,
+            )
+
+
 def _check(folder: Path) -> None:
     if (folder / COLLECTION_FILE).is_file():
         collection = Collection.read(folder / COLLECTION_FILE)
@@ -159,7 +171,9 @@ def _prepare(arguments: Prepare) -> None:
     )
     print(f"Wrote {out}: {summary(manifest)}.")
     named = {"valid": arguments.valid, "test": arguments.test}
-    warn_of_few_documents(manifest, [split for split, sources in named.items() if not sources])
+    by_fraction = [split for split, sources in named.items() if not sources]
+    warn_of_few_documents(manifest, by_fraction)
+    warn_of_kinds_not_held_out(Corpus.open(out), by_fraction)
 
 
 def _sources_and_out(paths: tuple[str, ...], command: str) -> tuple[str, ...]:

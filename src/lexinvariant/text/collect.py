@@ -87,7 +87,7 @@ def collect(
                     sources=tuple(sources),
                     languages=tuple(languages),
                     megabytes=megabytes,
-                    packages=tuple(_entries(packages, chosen)),
+                    packages=tuple(_entries(packages, found, chosen)),
                     bytes_by_tag=_bytes_by_tag(chosen),
                     splits=splits,
                     left_out=dict(left_out),
@@ -261,14 +261,13 @@ def _write_split(out: Path, split: str, documents: list[_Found], spool: BinaryIO
     return SplitEntry(len(documents), sum(document.size for document in documents), sha.hexdigest())
 
 
-def _entries(packages: list[Package], chosen: list[_Found]) -> Iterator[PackageEntry]:
-    """The packages of which anything was taken."""
-    for number, package in enumerate(packages):
-        documents = [document for document in chosen if document.package == number]
-        if documents:
-            texts = hashlib.sha256("".join(document.digest for document in documents).encode()).hexdigest()
-            size = sum(document.size for document in documents)
-            yield PackageEntry(package.spec, package.licence, package.sha256 or texts, len(documents), size)
+def _entries(packages: list[Package], found: list[_Found], chosen: list[_Found]) -> Iterator[PackageEntry]:
+    """All packages that had anything to take: what was found in one decides what counts as a copy in the next."""
+    for number in sorted({document.package for document in found}):
+        package, documents = packages[number], [document for document in chosen if document.package == number]
+        texts = hashlib.sha256("".join(document.digest for document in documents).encode()).hexdigest()
+        size = sum(document.size for document in documents)
+        yield PackageEntry(package.spec, package.licence, package.sha256 or texts, len(documents), size)
 
 
 def _bytes_by_tag(chosen: list[_Found]) -> dict[str, int]:

@@ -54,6 +54,19 @@ class Corpus:
         """What the text is made of: its sources by the first part of their names."""
         return self.manifest.tokens_by_tag
 
+    def tags_in(self, split: str) -> set[str]:
+        """The kinds of text of which a split has documents."""
+        return {self.manifest.tags[tag] for tag in np.unique(self.tag_of_documents(split))}
+
+    def tag_of_documents(self, split: str) -> NDArray[np.uint8]:
+        """tag_D: the number of each document's tag in the manifest's list."""
+        if not self.manifest.tags:
+            raise UserError(
+                f"{self.folder} was prepared by an older release, which did not note kinds of text: prepare it again"
+            )
+        files = [self.folder / shard.tags_file for shard in self.manifest.splits[split]]
+        return np.concatenate([np.empty(0, np.uint8), *(np.fromfile(file, np.uint8) for file in files)])
+
     @cached_property
     def vocab(self) -> Vocab:
         return load_vocab(self.folder)
@@ -145,15 +158,7 @@ class Pieces:
     @cached_property
     def pieces_by_tag(self) -> dict[str, NDArray[np.int64]]:
         """The pieces of every kind of text that occurs; a packed piece is of the kind that it begins with."""
-        names, shards = self._corpus.manifest.tags, self._corpus.manifest.splits[self.name]
-        if not names:
-            raise UserError(
-                f"{self._corpus.folder} was prepared by an older release and does not tell kinds of text apart: "
-                "prepare it again"
-            )
-        tag_D = np.concatenate(
-            [np.fromfile(self._corpus.folder / shard.tags_file, np.uint8) for shard in shards]
-        )
+        tag_D, names = self._corpus.tag_of_documents(self.name), self._corpus.manifest.tags
         tag_P = tag_D[self._documents_of(np.arange(len(self)))]
         return {names[tag]: np.flatnonzero(tag_P == tag) for tag in np.unique(tag_P)}
 
