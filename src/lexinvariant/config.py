@@ -302,6 +302,9 @@ class DataConfig:
     """A folder made by `lexinvariant data prepare`, or `markov12`, the built-in small language."""
     packed: bool = False
     """Let documents adjoin in one sequence; off is the paper's way: pieces of one document, the tail padded."""
+    weights: str = ""
+    """How often kinds of text are read, by their tags: code=2,maths=1.5,log=0 reads all code twice an epoch, maths one
+    and a half times and logs never; tags without a weight have 1."""
 
     def __post_init__(self) -> None:
         check_settings(self, "data.")
@@ -357,6 +360,8 @@ class TrainConfig:
     decipher_every: int = 1
     """Train the deciphering head on one position in this many, others at every step: over a large vocabulary the head
     costs as much as the model."""
+    init: str = ""
+    """Start from the weights of an exported model: its folder, `bundled`, or OWNER/NAME on the Hugging Face Hub."""
     seed: int = 0
     dtype: Literal["bfloat16", "float32"] = "bfloat16"
     """Type of the arithmetic; parameters and their updates are float32."""

@@ -65,6 +65,7 @@ def test_an_unknown_preset_is_answered_with_the_likely_one(
         (["--model.lexicon.p", "1.5"], "lexicon.p is a probability, so 1.5 is out of range"),
         (["--regularise", "mixed", "--p", "-0.1"], "lexicon.p is a probability, so -0.1 is out of range"),
         (["--p", "0.2"], "--p is the share of tokens that --regularise randomises: give --regularise too"),
+        (["--data.weights", "code=2"], "markov12 has no tags to weigh: leave out --data.weights"),
         (["--model.lexicon.exempt", "12"], "lexicon.exempt has 12 and the vocabulary 12 tokens, from 0"),
     ],
 )

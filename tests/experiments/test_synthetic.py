@@ -88,7 +88,10 @@ def test_the_section_is_drawn_from_what_was_written(
 ) -> None:
     made = find_experiment("synthetic").section(read_all_rows(measured[0].out))
     assert made is not None
-    assert [figure.name for figure in made.figures] == ["synthetic-accuracy", "synthetic-sweep-data-128-characters"]
+    assert [figure.name for figure in made.figures] == [
+        "synthetic-accuracy",
+        "synthetic-sweep-data-128-characters",
+    ]
     for figure in made.figures:
         assert draw(figure, "light").axes
     assert [table.rows[0][0] for table in made.tables[:2]] == ["ours: data, char128"] * 2

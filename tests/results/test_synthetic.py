@@ -133,7 +133,10 @@ def test_runs_of_other_vocabularies_are_kept_and_equal_ones_replaced(tmp_path: P
     made = write_tasks(tmp_path)
     names = [row[0] for row in table(made, "Accuracy with symbols drawn evenly").rows]
     assert names[:3] == ["ours: mixed, 128 characters", "ours: mixed, 32,000 tokens", "paper: Pile, char"]
-    assert [figure.name for figure in made.figures] == ["synthetic-accuracy", "synthetic-sweep-mixed-128-characters"]
+    assert [figure.name for figure in made.figures] == [
+        "synthetic-accuracy",
+        "synthetic-sweep-mixed-128-characters",
+    ]
 
 
 @pytest.mark.parametrize("baseline", [True, False])

@@ -227,3 +227,45 @@ def test_memory_stays_flat(tmp_path: Path, suffix: str) -> None:
         return int(subprocess.run(command, check=True, capture_output=True).stdout) * unit
 
     assert peak(100) < peak(45) + 10e6
+
+
+def test_tags_choose_what_is_taken(tmp_path: Path) -> None:
+    records = [
+        {"text": f"{tag} {i} ", "source": f"{tag}/{i}"}
+        for tag in ("log:hub", "log:own", "wiki:a")
+        for i in range(9)
+    ]
+    source = write_lines(tmp_path / "a.jsonl", records)
+
+    def taken(**choice: list[str]) -> set[str]:
+        prepare([source], tmp_path / "out", valid=[source], test=[source], overwrite=True, **choice)
+        corpus = Corpus.open(tmp_path / "out", verify=True)
+        kinds = {split: {text.split()[0] for text in read_back(corpus, split)} for split in SPLITS}
+        assert kinds["train"] == kinds["valid"] == kinds["test"]
+        return kinds["train"]
+
+    assert taken(exclude_tags=["log:hub"]) == {"log:own", "wiki:a"}
+    assert taken(tags=["log"]) == {"log:hub", "log:own"}
+    assert taken(tags=["log"], exclude_tags=["log:own"]) == {"log:hub"}
+    before = Corpus.open(tmp_path / "out").fingerprint
+    with pytest.raises(
+        UserError, match="no document has the tag 'log:loghub': the tags of these sources are log, wiki"
+    ):
+        taken(exclude_tags=["log:loghub"])
+    assert Corpus.open(tmp_path / "out").fingerprint == before
+
+
+def test_a_corpus_of_an_older_release_has_no_tags_and_can_be_read(tmp_path: Path) -> None:
+    prepare([write_lines(tmp_path / "a.jsonl", some_documents(50))], tmp_path / "out")
+    path = tmp_path / "out" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest.pop("tags")
+    for shards in manifest["splits"].values():
+        for shard in shards:
+            (tmp_path / "out" / f"{shard['name']}.tags").unlink()
+            shard.pop("tags_sha256")
+    path.write_text(json.dumps(manifest))
+    pieces = Corpus.open(tmp_path / "out", verify=True).split("train", 4)
+    assert len(pieces.batch(0, 0, 8).tok_BT) == 8
+    with pytest.raises(UserError, match=r"prepared by an older release.*: prepare it again"):
+        pieces.pieces_by_tag  # noqa: B018

@@ -20,7 +20,7 @@ COMMANDS = {
     "evaluate": "loss of a model on held-out data",
     "generate": "sample text from a model",
     "serve": "a page that shows a model deciphering, and the same as JSON",
-    "data": "prepare and check training data",
+    "data": "collect, prepare and check training data",
     "tokenizer": "train a tokenizer",
     "bench": "measure training speed on this machine",
     "experiment": "run an experiment of the paper",

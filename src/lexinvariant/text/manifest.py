@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -19,13 +20,15 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class Shard:
-    """Two files: little-endian tokens, and int64 offsets of its documents (first 0, last `tokens`)."""
+    """Three files: little-endian tokens; int64 offsets of its documents (first 0, last `tokens`); for each document a
+    byte, the number of its tag in the manifest. Corpora of older releases lack the last."""
 
     name: str
     documents: int
     tokens: int
     tokens_sha256: str
     documents_sha256: str
+    tags_sha256: str = ""
 
     @property
     def tokens_file(self) -> str:
@@ -34,6 +37,10 @@ class Shard:
     @property
     def documents_file(self) -> str:
         return f"{self.name}.documents"
+
+    @property
+    def tags_file(self) -> str:
+        return f"{self.name}.tags"
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class Manifest:
     tokens_by_tag: dict[str, int]
     splits: dict[str, tuple[Shard, ...]]
     fingerprint: str
+    tags: tuple[str, ...] = ()
     version: int = FORMAT_VERSION
 
     def documents(self, split: str) -> int:
@@ -96,6 +104,10 @@ class Manifest:
 
 
 def fingerprint_of(vocab: str, dtype: str, splits: dict[str, tuple[Shard, ...]]) -> str:
-    """Equal for equal shards under the same vocabulary, wherever and whenever they were prepared."""
-    record = [vocab, dtype, {name: [asdict(shard) for shard in shards] for name, shards in splits.items()}]
+    """Equal for equal text under the same vocabulary, wherever it was prepared and however it is tagged."""
+
+    def text_of(shard: Shard) -> dict[str, Any]:
+        return {name: value for name, value in asdict(shard).items() if name != "tags_sha256"}
+
+    record = [vocab, dtype, {name: [text_of(shard) for shard in shards] for name, shards in splits.items()}]
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()

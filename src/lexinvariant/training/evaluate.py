@@ -13,7 +13,8 @@ from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import evaluation_keys
 from lexinvariant.text import Split
-from lexinvariant.training.batch_metrics import BatchSums, batch_means, sum_over_tokens
+from lexinvariant.text.frequency import count_text
+from lexinvariant.training.batch_metrics import BatchSums, batch_means, sum_over_tokens, tail_length
 from lexinvariant.training.step import batch_sums
 
 
@@ -28,6 +29,10 @@ class Evaluation:
     def tail_perplexity(self) -> float:
         """Perplexity at the end of the context, the paper's figure."""
         return float(np.exp(self.metrics["tail_loss"]))
+
+    @property
+    def all_metrics(self) -> dict[str, float]:
+        return self.metrics | {"tail_perplexity": self.tail_perplexity}
 
 
 @partial(jax.jit, static_argnames=("config", "dtype"))
@@ -60,7 +65,6 @@ def evaluate(
     A piece's lexicon comes from the piece's own number, so the result does not depend on the batch size.
     """
     chosen = full_pieces(pieces, sequences)
-    batch_size = min(batch_size, len(chosen))
     total: BatchSums | None = None
     loss_T: jax.Array | float = 0.0
     count_T: jax.Array | int = 0
@@ -81,6 +85,21 @@ def evaluate(
     metrics = {name: float(value) for name, value in batch_means(total).items()}
     by_position = np.asarray(loss_T) / np.maximum(np.asarray(count_T), 1)
     return Evaluation(metrics, [round(float(x), 5) for x in by_position])
+
+
+def counting_metrics(config: ModelConfig, pieces: Split, sequences: int) -> dict[str, float]:
+    """What counting symbols reaches at the end of the context of the same pieces, beside a lexinvariant model."""
+    batch = pieces[full_pieces(pieces, sequences)]
+    if not config.lexicon.is_lexinvariant or not batch.mask_BT.all():
+        return {}
+    counted, tail = (
+        count_text(batch.tok_BT, config.vocab_size),
+        slice(-tail_length(batch.tok_BT.shape[1]), None),
+    )
+    return {
+        "tail_counting_loss": float(counted.nats_ST[:, tail].mean()),
+        "tail_counting_named": float(counted.named_ST[:, tail].mean()),
+    }
 
 
 def full_pieces(pieces: Split, wanted: int) -> np.ndarray:

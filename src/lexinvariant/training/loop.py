@@ -23,9 +23,10 @@ from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.locks import lock_folder
 from lexinvariant.model.weights import save_model
-from lexinvariant.text import Data, HuggingFaceVocab, Split, open_data
+from lexinvariant.text import Data, HuggingFaceVocab, Pieces, Split, WeightedPieces, open_data, parse_weights
+from lexinvariant.training import init
 from lexinvariant.training.checkpoint import CheckpointStore
-from lexinvariant.training.evaluate import Evaluation, evaluate
+from lexinvariant.training.evaluate import Evaluation, counting_metrics, evaluate
 from lexinvariant.training.metrics import MetricsLog
 from lexinvariant.training.progress import TrainProgress
 from lexinvariant.training.setup import TrainSetup, build, device_batch
@@ -51,8 +52,10 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
     """Run, or go on with, the training that `config` describes, in `folder`."""
     data = open_data(_data_path(config))
     _check_vocabulary(config, data)
+    if config.init:
+        init.check_vocabulary(config.init, data.vocab, config.data.path)
     config = _with_special_tokens_exempt(config, data)
-    train_pieces = data.split("train", config.model.context, packed=config.data.packed)
+    train_pieces = _training_pieces(config, data)
     valid_pieces = data.split("valid", config.model.context, packed=config.data.packed)
     notes = {
         "config": json.loads(configs.to_json(config)),
@@ -84,7 +87,10 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
         ):
             if start:
                 progress.print_line(f"{name}: going on from step {start} in {folder}")
-            run = _Run(config, setup, train_pieces, valid_pieces, store, notes, log, progress)
+            counting = counting_metrics(config.model, valid_pieces, config.run.eval_sequences)
+            run = _Run(config, setup, train_pieces, valid_pieces, store, notes, log, progress, counting)
+            if config.init and start == 0:
+                _evaluate(run, 0, state)  # what the weights were worth before, to compare with in the end
             state, last = _train_steps(run, state, stop)
         finished = int(state.step) == config.steps
         if finished:
@@ -115,6 +121,7 @@ class _Run(NamedTuple):
     notes: dict[str, Any]
     log: MetricsLog
     progress: TrainProgress
+    counting: dict[str, float]
 
 
 def _train_steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainState, Evaluation | None]:
@@ -191,9 +198,7 @@ def _evaluate(run: _Run, step: int, state: TrainState) -> Evaluation:
     )
     _refuse_nan(step, evaluation.metrics)
     by_position = {"loss_by_position": evaluation.loss_by_position}
-    run.log.write(
-        step, "valid", evaluation.metrics | {"tail_perplexity": evaluation.tail_perplexity} | by_position
-    )
+    run.log.write(step, "valid", evaluation.all_metrics | run.counting | by_position)
     run.progress.print_line(_valid_line(step, evaluation))
     return evaluation
 
@@ -250,6 +255,15 @@ def _data_path(config: TrainConfig) -> str:
             "No data was given: pass --data DIR, a folder written by `lexinvariant data prepare`."
         )
     return config.data.path
+
+
+def _training_pieces(config: TrainConfig, data: Data) -> Split:
+    pieces = data.split("train", config.model.context, packed=config.data.packed)
+    if not config.data.weights:
+        return pieces
+    if not isinstance(pieces, Pieces):
+        raise UserError(f"{config.data.path} has no tags to weigh: leave out --data.weights.")
+    return WeightedPieces(pieces, parse_weights(config.data.weights))
 
 
 def _check_vocabulary(config: TrainConfig, data: Data) -> None:

@@ -10,6 +10,7 @@ from jax.sharding import Mesh, NamedSharding
 
 from lexinvariant.config import TrainConfig
 from lexinvariant.model import params as model_params
+from lexinvariant.training.init import initial_params
 from lexinvariant.training.optim import make_optimizer, rate_schedule
 from lexinvariant.training.sharding import (
     REPLICATED,
@@ -57,7 +58,7 @@ def build(config: TrainConfig) -> TrainSetup:
 
     def fresh() -> TrainState:
         # Not one jit: XLA fuses the random draws of all parameters into kernels that take minutes to compile.
-        params = jax.device_put(model_params.init(config.model, config.seed), on_params)
+        params = jax.device_put(initial_params(config), on_params)
         moments = jax.jit(optimizer.init, out_shardings=shardings.optimizer)(params)
         return TrainState(jax.device_put(jnp.zeros((), jnp.int32), shardings.step), params, moments)
 
