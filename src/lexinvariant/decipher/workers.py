@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lexinvariant.decipher.solve import Decipherment, Solver
+    from lexinvariant.decipher.decipherment import Decipherment
+    from lexinvariant.decipher.solve import Solver
 
 Texts = Sequence[str | Sequence[str]]
 

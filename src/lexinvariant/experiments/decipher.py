@@ -21,6 +21,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lexinvariant.decipher.decipherment import Decipherment
 from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.samples import (
     Sample,
@@ -29,7 +30,7 @@ from lexinvariant.decipher.samples import (
     plain_documents,
     solver_options,
 )
-from lexinvariant.decipher.solve import Decipherment, Solver
+from lexinvariant.decipher.solve import Solver
 from lexinvariant.experiments.cipher_peers import PEERS, open_peers
 from lexinvariant.experiments.options import Count, CountOrZero
 from lexinvariant.experiments.recorder import Recorder
