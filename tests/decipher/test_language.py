@@ -183,7 +183,7 @@ def test_an_alphabet_may_be_given_and_a_judge(tmp_path: Path) -> None:
         assert built.calibrations.of(evidence) != english.calibrations.of(evidence)  # type: ignore[arg-type]
     text = made_up_sentences(3, seed=0).translate(latin)
     assert Solver(language=built).key_posterior(text).evidence == "judge_spaced"
-    assert Solver(language=built, use_judge=False).key_posterior(text).evidence == "ngram"
+    assert Solver(language=built, use_judge=False).key_posterior(text).evidence == "spaced"
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,9 @@ def test_a_reading(site: Site) -> None:
     assert answer.status == 200
     reading = answer.json
     assert set(reading) >= {"plaintext", "key", "confidence", "alternatives", "seconds"}
+    assert next(iter(reading)) == "verdict"
+    assert set(reading["verdict"]) >= {"status", "kind", "sentence", "probability", "language", "parameters"}
+    assert 0 <= reading["right"] <= 1
     assert len(reading["plaintext"]) == len(TEXT)
     assert reading["key"]["z"] == "s"
     assert reading["plaintext"][TEXT.index("z")] == "s"
@@ -53,7 +56,7 @@ def test_a_trace(site: Site) -> None:
 
 
 def test_numbers_parted_by_spaces_are_symbols(site: Site) -> None:
-    asked = {"text": "17 4 17\n 23 4", "tokens": True, "cribs": {"17": "t"}}
+    asked = {"text": "17 4 17\n 23 4", "cribs": {"17": "t"}}
     reading, traced = site.post("/api/decipher", asked).json, site.post("/api/trace", asked).json
     assert set(reading["key"]) == {"17", "4", "23"}
     assert reading["key"]["17"] == reading["plaintext"][0] == reading["plaintext"][2] == "t"

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 BATCH = 128
 """Puzzles that are read on all cores at once; fewer are read one by one."""
 LONGEST_SHOWN = 60
+WIDTH = 200
+"""Of the table where there is no terminal, so that every puzzle has one line."""
 
 
 @dataclass(frozen=True)
@@ -106,4 +108,4 @@ def _show(puzzles: Sequence[Puzzle], found: Sequence[Decipherment | UserError], 
         plain = " ".join((result.spaced or result.plaintext).split())
         shown = plain if len(plain) <= LONGEST_SHOWN else plain[: LONGEST_SHOWN - 1] + "…"
         table.add_row(puzzle.name, kind, f"{result.right:.0%}", "" if verdict.status == "unread" else shown)
-    console.print(table)
+    Console(width=None if console.is_terminal else WIDTH, file=console.file, highlight=False).print(table)

@@ -14,6 +14,7 @@ from scipy.optimize import nnls
 
 MIN_SHARE = 1e-4  # no share is taken for more certain than this, nor for less likely
 RIDGE = 0.01
+MIN_NOISE = 1.0  # nats a letter: so much at least do letters differ, whatever a sample of long texts says
 MAX_ODDS = 7.0  # in nats: no reading is taken for more certain than 99.9%, nor for less
 
 Floats = NDArray[np.float64]
@@ -106,6 +107,7 @@ def fit_test(cost_N: Floats, n_letters_N: Floats, log_keys_N: Floats, right_N: N
     # Variance = spread^2 + noise^2 / n, by least squares with neither negative.
     basis_N2 = np.stack([np.ones(len(cost_N)), 1 / n_letters_N], axis=1)[right_N]
     (spread2, noise2), _ = nnls(basis_N2, (cost_N[right_N] - right) ** 2)
+    noise2 = max(noise2, MIN_NOISE**2)
     apart_N = np.maximum(wrong - gain * keys_N - right, 0.0)
     variance_N = spread2 + noise2 / n_letters_N
     weight_N = np.where(right_N, 1 / right_N.sum(), 1 / (~right_N).sum())

@@ -90,8 +90,8 @@ class KeyPosterior:
 
     @property
     def description(self) -> float:
-        """Nats to write the text down: what the best key costs, and which of all keys it is."""
-        return self.ngram_cost + self.effort
+        """Nats a letter to write the text down: what the best key costs, and which of all keys it is."""
+        return (self.ngram_cost + self.effort) / self.n_letters
 
     @property
     def effort(self) -> float:
@@ -143,7 +143,7 @@ class KeyPosterior:
         reading = self.reading()
         symbol_T = puzzle.symbol_T[puzzle.symbol_T >= 0]
         features = measure(symbol_T, language.letter_frequencies, puzzle.letter_S)
-        verdict = judge(features, reading, language.unread_kinds, len(puzzle.symbols))
+        verdict = judge(features, reading, language.unread_kinds, len(puzzle.symbols), puzzle.notation)
         letter_S, share_S, weight_N = self.best_key(calibration)
         # A symbol is right if the text was read at all and the key is right about it.
         p_S = reading.probability * calibration.probability(share_S)

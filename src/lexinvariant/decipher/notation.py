@@ -103,7 +103,7 @@ def split_symbols(text: str, notation: Notation = "auto") -> str | list[str]:
         case "numbers":
             return _with_breaks(re.split(r"(\D+)", text.strip()))
         case "tokens":
-            return _with_breaks(re.split(rf"([\s{WORD_MARKS}]+)", text.strip()))
+            return _with_breaks(re.split(rf"([\s{WORD_MARKS}]+)", text.strip()), WORD_MARKS)
         case "morse":
             code = _morse_code(text)
             return _signs(text) if code is None else code
@@ -111,14 +111,18 @@ def split_symbols(text: str, notation: Notation = "auto") -> str | list[str]:
             return _signs(text)
 
 
-def _with_breaks(pieces: list[str]) -> list[str]:
-    """Symbols and separators in turn; a separator other than the commonest one ends a word, a line's end does not."""
+def _with_breaks(pieces: list[str], marks: str = "") -> list[str]:
+    """Symbols and separators in turn; a separator other than the commonest one ends a word, and one of the marks in any
+    case; a line's end does not.
+    """
     kinds = [_separator(piece) for piece in pieces[1::2]]
-    usual = Counter(kinds).most_common(1)[0][0] if kinds else ""
+    count = Counter(kind for kind in kinds if kind != "\n" and not set(kind) & set(marks))
+    usual = min(count, key=lambda kind: (-count[kind], len(kind)), default="")
     cells = []
     for symbol, kind in zip(pieces[::2], [*kinds, usual], strict=True):
         cells += [symbol] if symbol else []
-        if kind not in (usual, "\n"):
+        is_shorter = kind.isspace() and usual.isspace() and len(kind) < len(usual)
+        if kind not in (usual, "\n") and not is_shorter:
             cells.append(" ")
     return cells
 
@@ -140,7 +144,7 @@ def _morse_code(text: str) -> str | None:
         tables = [{one: ".", other: "-"}, {one: "-", other: "."}]
     pieces = re.split(rf"([\s{WORD_MARKS}]+)", text.strip(f"{WORD_MARKS} \t\r\n"))
     for table in tables:
-        cells = _with_breaks(["".join(table.get(c, c) for c in piece) for piece in pieces])
+        cells = _with_breaks(["".join(table.get(c, c) for c in piece) for piece in pieces], WORD_MARKS)
         if all(cell == " " or cell in _OF_MORSE for cell in cells):
             return "".join(_OF_MORSE.get(cell, " ") for cell in cells)
     return None

@@ -61,6 +61,8 @@ KINDS: Mapping[Kind, KindFacts] = {
     "random": KindFacts("random letters", "nothing repeats as it does in a language"),
 }
 assert set(KINDS) == set(get_args(Kind))
+WRITTEN = {"numbers": ", in numbers", "pairs": ", in pairs of digits", "morse": ", in Morse code"}
+"""What is said of how a text is written, by its notation."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,13 @@ def classifier_input(features: Features, misfit: float) -> Floats:
 N_INPUTS = len(NAMES) + 1
 
 
-def judge(features: Features, reading: Reading, classifier: KindClassifier, n_symbols: int) -> Verdict:
+def judge(
+    features: Features,
+    reading: Reading,
+    classifier: KindClassifier,
+    n_symbols: int,
+    notation: str = "characters",
+) -> Verdict:
     """The verdict on a text with these features, of which this is the best reading."""
     p = reading.probability
     status: Status = "read" if p >= LEAST_READ else "unread" if p <= MOST_UNREAD else "doubtful"
@@ -151,7 +159,7 @@ def judge(features: Features, reading: Reading, classifier: KindClassifier, n_sy
     return Verdict(
         status,
         kind,  # type: ignore[arg-type]
-        _sentence(status, kind, reading, parameters, unread),  # type: ignore[arg-type]
+        _sentence(status, kind, reading, parameters, unread, WRITTEN.get(notation, "")),  # type: ignore[arg-type]
         round(p, 4),
         {kind: round(share, 4) for kind, share in kinds.items()},
         reading.language if status != "unread" else None,
@@ -161,11 +169,16 @@ def judge(features: Features, reading: Reading, classifier: KindClassifier, n_sy
 
 
 def _sentence(
-    status: Status, kind: Kind, reading: Reading, parameters: Mapping[str, int], unread: Mapping[str, float]
+    status: Status,
+    kind: Kind,
+    reading: Reading,
+    parameters: Mapping[str, int],
+    unread: Mapping[str, float],
+    written: str,
 ) -> str:
     language = reading.language.capitalize()
     facts = KINDS[kind]
-    described = f"{facts.name}: {facts.about.format(language=language, **parameters)}"
+    described = f"{facts.name}: {facts.about.format(language=language, **parameters)}{written}"
     if status == "read":
         return described[0].upper() + described[1:] + "."
     if status == "doubtful":
