@@ -145,8 +145,8 @@ def test_health(site: Site) -> None:
         ),
         ("/api/trace", {"text": "abc", "crib_text": "a c"}, 422, "' ' where b stands for a letter"),
         ("/api/trace", {"text": "abc", "crib_text": None}, 422, "'crib_text' must be a string"),
-        ("/api/trace", {"text": "abc", "tokens": 1}, 422, "'tokens' must be true or false"),
-        ("/api/trace", {"text": " \n", "tokens": True}, 422, "nothing to decipher"),
+        ("/api/trace", {"text": "abc", "notation": 1}, 422, "'notation' must be one of 'auto'"),
+        ("/api/trace", {"text": " \n", "notation": "tokens"}, 422, "nothing to decipher"),
         (
             "/api/trace",
             {"text": "\u212a", "alphabet": "letters"},

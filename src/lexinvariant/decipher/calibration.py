@@ -88,7 +88,9 @@ def fit(share_N: Floats, right_N: Floats, n_pseudo_wrong: float = 1.0) -> tuple[
 
     def loss(at: Floats) -> float:
         z_N = at[0] * logit_N + at[1]
-        return float((weight_N * (np.logaddexp(0, z_N) - right_N * z_N)).sum())
+        # The ridge matters only where a few symbols, all of them right, say nothing of the slope.
+        ridge = RIDGE * ((at[0] - 1) ** 2 + at[1] ** 2)
+        return float((weight_N * (np.logaddexp(0, z_N) - right_N * z_N)).sum()) + ridge
 
     best = minimize(loss, np.array([1.0, 0.0]), method="Nelder-Mead")
     return float(best.x[0]), float(best.x[1]), float(best.fun) / len(right_N)
