@@ -107,7 +107,9 @@ def test_a_text_is_deciphered_and_the_slider_goes_back_in_time(visit: Any) -> No
     solution = page.inner_text("#plaintext")
     assert len(solution) == n
     assert solution[4] == " "
-    assert page.inner_text("#moment").startswith(("Solution", "No reading"))  # the text is short, and hardly English
+    assert page.inner_text("#moment").startswith(
+        ("Solution", "No reading")
+    )  # the text is short, and hardly English
     assert "The plaintext:" in page.inner_text("#news")
     rows = page.locator("#rows button").count()
     assert rows == len({c for c in TEXT.lower() if c.isalpha()})

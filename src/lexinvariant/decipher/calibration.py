@@ -47,10 +47,10 @@ class FitTest:
         return max(self.wrong - self.effort_gain * log_keys / n_letters, self.right)
 
     def probability(self, cost: float, n_letters: int, log_keys: float) -> float:
-        """That a reading of this cost in nats, the best under exp(log_keys) keys, is right; even odds beforehand."""
+        """That a reading of this cost in nats a letter, the best under exp(log_keys) keys, is right; from even odds."""
         apart = self.nonsense(n_letters, log_keys) - self.right
         variance = self.spread**2 + self.noise**2 / n_letters
-        better = self.right + self.threshold * apart - cost / n_letters
+        better = self.right + self.threshold * apart - cost
         odds = self.slope * apart * better / variance + self.shift
         return float(1 / (1 + np.exp(-np.clip(odds, -MAX_ODDS, MAX_ODDS))))
 
@@ -97,13 +97,13 @@ def fit(share_N: Floats, right_N: Floats, n_pseudo_wrong: float = 1.0) -> tuple[
 
 
 def fit_test(cost_N: Floats, n_letters_N: Floats, log_keys_N: Floats, right_N: NDArray[np.bool_]) -> FitTest:
-    """The test for readings of these costs (nats in all) and lengths, of which some are right and others not.
+    """The test for readings of these costs (nats a letter) and lengths, of which some are right and others not.
 
     Both sorts weigh the same, however many there are of each.
     """
     from scipy.optimize import minimize
 
-    cost_N, keys_N = cost_N / n_letters_N, log_keys_N / n_letters_N
+    keys_N = log_keys_N / n_letters_N
     right = float(np.median(cost_N[right_N]))
     gain, wrong = np.polyfit(-keys_N[~right_N], cost_N[~right_N], 1)
     # Variance = spread^2 + noise^2 / n, by least squares with neither negative.

@@ -80,6 +80,16 @@ class KeyPosterior:
         return sum(int(np.count_nonzero(piece >= 0)) for piece in self.problem.pieces)
 
     @cached_property
+    def n_telling(self) -> int:
+        """Letters that tell something new: a text that repeats itself is no longer than what it repeats."""
+        order = self.problem.ngram.order
+        long = [piece for piece in self.problem.pieces if len(piece) >= order]
+        if not long:
+            return self.n_letters
+        windows = np.concatenate([np.lib.stride_tricks.sliding_window_view(piece, order) for piece in long])
+        return round(self.n_letters * len(np.unique(windows, axis=0)) / len(windows))
+
+    @cached_property
     def ngram_cost(self) -> float:
         """What the best key costs the n-gram alone, in nats."""
         return float(search.costs(replace(self.problem, prior_SV=None), self.candidates.key_NS[:1])[0])
@@ -106,14 +116,15 @@ class KeyPosterior:
         language = self.puzzle.language
         test = language.calibrations.of(self.evidence).fit
         cost = self.ngram_cost if self.evidence == "characters" else float(self.candidates.cost_N[0])
+        cost /= self.n_letters
         return Reading(
             self.kind,
-            test.probability(cost, self.n_letters, self.effort),
+            test.probability(cost, self.n_telling, self.effort),
             language.name,
-            cost / self.n_letters,
+            cost,
             test.right,
-            test.nonsense(self.n_letters, self.effort),
-            self.n_letters,
+            test.nonsense(self.n_telling, self.effort),
+            self.n_telling,
             self.parameters,
         )
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lexinvariant.decipher.calibration import FitTest, fit_test
 from lexinvariant.decipher.decipherment import KeyPosterior
-from lexinvariant.decipher.features import measure
+from lexinvariant.decipher.features import Ids, measure
 from lexinvariant.decipher.kind_samples import Cipher, draw_kind_samples, folded, kind_of
 from lexinvariant.decipher.language import Calibrations, Evidence, Language
 from lexinvariant.decipher.samples import Setting, draw_samples, plain_text, solver_options
@@ -47,7 +47,7 @@ Log = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Trial:
-    """What the solver made of one text: costs in nats, and the share of symbols that are right."""
+    """What the solver made of one text: the cost in nats a letter, and the share of symbols that are right."""
 
     kind: Kind
     evidence: Evidence
@@ -85,7 +85,7 @@ def fit_verdict(
     own = [folded(text, language) for text in documents]
     others = [[folded(text, language) for text in texts] for texts in foreign]
     trials: list[Trial] = []
-    posteriors: list[tuple[Kind, KeyPosterior]] = []
+    posteriors: list[tuple[Kind, KeyPosterior, Ids | None]] = []
     for length in LENGTHS:
         for cipher, share in SHARES.items():
             sources = others if cipher == "other-language" else [own]
@@ -98,7 +98,11 @@ def fit_verdict(
                     right = float(np.mean([key[symbol] == plain for symbol, plain in pairs]))
                     trials += _trials(kind_of(cipher), posterior, right)
                     if cipher != "substitution":
-                        posteriors.append((kind_of(cipher), posterior))
+                        posteriors.append((kind_of(cipher), posterior, posterior.puzzle.letter_S))
+                    if cipher == "other-language":  # it may also stand there as it is
+                        truth = dict(zip(sample.symbols, sample.plain, strict=True))
+                        plain_S = [language.letters.index(truth[s]) for s in posterior.puzzle.symbols]
+                        posteriors.append(("other-language", posterior, np.array(plain_S)))
         log(f"{len(trials)} readings of up to {length} letters")
     as_written = [" ".join(plain_text(text, "ascii", language) for text in documents)]
     for length in CHARACTER_LENGTHS:
@@ -111,11 +115,9 @@ def fit_verdict(
     if not foreign:
         return language
     unread = []
-    for kind, posterior in posteriors:
+    for kind, posterior, letter_S in posteriors:
         puzzle = replace(posterior.puzzle, language=language)
-        features = measure(
-            puzzle.symbol_T[puzzle.symbol_T >= 0], language.letter_frequencies, puzzle.letter_S
-        )
+        features = measure(puzzle.symbol_T[puzzle.symbol_T >= 0], language.letter_frequencies, letter_S)
         misfit = replace(posterior, puzzle=puzzle).reading().misfit
         unread.append(Unread(kind, classifier_input(features, misfit)))
     classifier = fit_classifier(unread)
@@ -168,10 +170,11 @@ def _trials(kind: Kind, posterior: KeyPosterior, right: float) -> list[Trial]:
     by_ngram: Evidence = posterior.evidence
     if by_ngram != "characters":
         by_ngram = "spaced" if " " in posterior.problem.ngram.alphabet else "unspaced"
-    found = [Trial(kind, by_ngram, posterior.ngram_cost, posterior.n_letters, posterior.effort, right)]
+    n, cost = posterior.n_letters, posterior.ngram_cost
+    found = [Trial(kind, by_ngram, cost / n, posterior.n_telling, posterior.effort, right)]
     if by_ngram != posterior.evidence:
         cost = float(posterior.candidates.cost_N[0])
-        found.append(replace(found[0], evidence=posterior.evidence, cost=cost))
+        found.append(replace(found[0], evidence=posterior.evidence, cost=cost / n))
     return found
 
 
