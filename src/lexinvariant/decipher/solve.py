@@ -146,7 +146,7 @@ class Solver:
         long_enough = len(puzzle.symbol_T) >= settings.not_language_min_symbols
         if may_be_other and long_enough and best.nats_per_symbol > settings.not_language_above:
             # Letters alone make no sense of it: perhaps capitals, digits and punctuation are among the glyphs.
-            wider = make_puzzle(puzzle.cells, self.language, "ascii")
+            wider = make_puzzle(puzzle.cells, self.language, "ascii", notation=puzzle.notation)
             renamed = {wider.symbols.index(puzzle.symbols[s]): plain for s, plain in known.items()}
             other = self._search_characters(wider, renamed)
             return min(best, other, key=lambda posterior: posterior.nats_per_symbol)
