@@ -9,7 +9,7 @@ from lexinvariant.decipher import classical
 from lexinvariant.decipher.calibration import FitTest, fit_test
 from lexinvariant.decipher.cipher import random_cipher
 from lexinvariant.decipher.decipherment import Decipherment
-from lexinvariant.decipher.features import measure
+from lexinvariant.decipher.features import is_flat, measure
 from lexinvariant.decipher.fit_verdict import Unread, accuracy, fit_classifier
 from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.solve import Solver
@@ -183,6 +183,10 @@ def test_features_see_periods_order_and_repeats() -> None:
     assert turned.as_they_stand < 0 < plain.as_they_stand
     assert plain.followers > moved.followers + 0.5
     assert turned.period == 7
+    counts = [
+        np.unique(list(text), return_counts=True)[1] for text in (LETTERS, "abcdefghijklmnopqrstuvwxyz" * 8)
+    ]
+    assert [is_flat(count_S, ENGLISH.letter_frequencies) for count_S in counts] == [False, True]
     assert turned.periodicity > 5 > plain.periodicity
 
 
