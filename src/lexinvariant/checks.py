@@ -63,7 +63,7 @@ def _check(value: object, kind: Any, name: str) -> None:
     elif get_origin(kind) in (Union, types.UnionType):
         if value is not None:
             _check(value, get_args(kind)[0], name)
-    elif get_origin(kind) is tuple:
+    elif get_origin(kind) in (tuple, list):
         if not isinstance(value, (list, tuple)):
             raise UserError(f"{name} is {_shown(value)}: give a list.")
         for item in value:

@@ -3,7 +3,7 @@
 import io
 import json
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lexinvariant.cli.decipher import _cribs, show
-from lexinvariant.decipher.alphabet import check_cribs, make_puzzle, split_symbols
+from lexinvariant.decipher.alphabet import check_cribs, make_puzzle
 from lexinvariant.decipher.language import load_language
+from lexinvariant.decipher.notation import Notation
 from lexinvariant.decipher.solve import Solver
 from lexinvariant.errors import UserError
 from lexinvariant.web.requests import DecipherRequest, EncipherRequest, RequestError, parse
@@ -25,22 +26,23 @@ TEXTS = st.text(max_size=40) | st.text(
     "abcXYZ .,\n\u200d\ufe0f\U0001f469\U0001f467\U0001f1ea❤é\u0301ßǅ", max_size=40
 )
 ALPHABETS = st.sampled_from(["auto", "letters", "ascii"])
+NOTATIONS = st.sampled_from(get_args(Notation))
 
 
 @fuzz
 @given(
     text=TEXTS,
-    tokens=st.booleans(),
+    notation=NOTATIONS,
     alphabet=ALPHABETS,
     unspaced=st.booleans(),
     crib=st.text(max_size=4),
     known=TEXTS,
 )
 def test_taking_a_text_apart(
-    text: str, tokens: bool, alphabet: Any, unspaced: bool, crib: str, known: str
+    text: str, notation: Notation, alphabet: Any, unspaced: bool, crib: str, known: str
 ) -> None:
     with suppress(UserError):
-        puzzle = make_puzzle(split_symbols(text, tokens), ENGLISH, alphabet, unspaced)
+        puzzle = make_puzzle(text, ENGLISH, alphabet, unspaced, notation)
         # Under any key at all there is a reading, in which what is not of the key stands as it was.
         puzzle.plaintext(dict.fromkeys(puzzle.symbols, "e"))
         check_cribs(puzzle, _cribs([crib]) if "=" in crib[1:] else {}, known)
@@ -52,14 +54,13 @@ def solver() -> Solver:
 
 
 @settings(fuzz, max_examples=max(6, MORE // 20))
-@given(text=TEXTS, tokens=st.booleans(), unspaced=st.booleans(), top=st.integers(0, 3))
-def test_reading_and_showing(solver: Solver, text: str, tokens: bool, unspaced: bool, top: int) -> None:
+@given(text=TEXTS, notation=NOTATIONS, unspaced=st.booleans(), top=st.integers(0, 3))
+def test_reading_and_showing(solver: Solver, text: str, notation: Notation, unspaced: bool, top: int) -> None:
     with suppress(UserError):
-        symbols = split_symbols(text, tokens)
-        [found] = solver.read([symbols], alphabet="letters", unspaced=unspaced, top=top)
+        [found] = solver.read([text], alphabet="letters", unspaced=unspaced, notation=notation, top=top)
         assert all(0 <= p <= 1 for p in found.confidence.values())
         for terminal in (False, True):
-            show(found, symbols, ENGLISH, Console(file=io.StringIO(), force_terminal=terminal))
+            show(found, ENGLISH, Console(file=io.StringIO(), force_terminal=terminal))
 
 
 @fuzz

@@ -21,7 +21,6 @@ from lexinvariant.training.init import initial_params, with_settings_of
 from lexinvariant.training.metrics import read_metrics
 from tests.tiny_models import TINY, random_params
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 SHAPE = replace(TINY, vocab_size=12, context=16, readout="seen", recall_width=4)
 FEW = shlex.split(
     "--data markov12 --steps 2 --batch-size 8 --run.eval-sequences 8 --run.log-every 1 --sharding.data 1 "

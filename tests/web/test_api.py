@@ -33,6 +33,9 @@ def test_a_reading(site: Site) -> None:
     assert answer.status == 200
     reading = answer.json
     assert set(reading) >= {"plaintext", "key", "confidence", "alternatives", "seconds"}
+    assert next(iter(reading)) == "verdict"
+    assert set(reading["verdict"]) >= {"status", "kind", "sentence", "probability", "language", "parameters"}
+    assert 0 <= reading["right"] <= 1
     assert len(reading["plaintext"]) == len(TEXT)
     assert reading["key"]["z"] == "s"
     assert reading["plaintext"][TEXT.index("z")] == "s"
@@ -53,7 +56,7 @@ def test_a_trace(site: Site) -> None:
 
 
 def test_numbers_parted_by_spaces_are_symbols(site: Site) -> None:
-    asked = {"text": "17 4 17\n 23 4", "tokens": True, "cribs": {"17": "t"}}
+    asked = {"text": "17 4 17\n 23 4", "cribs": {"17": "t"}}
     reading, traced = site.post("/api/decipher", asked).json, site.post("/api/trace", asked).json
     assert set(reading["key"]) == {"17", "4", "23"}
     assert reading["key"]["17"] == reading["plaintext"][0] == reading["plaintext"][2] == "t"
@@ -142,8 +145,8 @@ def test_health(site: Site) -> None:
         ),
         ("/api/trace", {"text": "abc", "crib_text": "a c"}, 422, "' ' where b stands for a letter"),
         ("/api/trace", {"text": "abc", "crib_text": None}, 422, "'crib_text' must be a string"),
-        ("/api/trace", {"text": "abc", "tokens": 1}, 422, "'tokens' must be true or false"),
-        ("/api/trace", {"text": " \n", "tokens": True}, 422, "nothing to decipher"),
+        ("/api/trace", {"text": "abc", "notation": 1}, 422, "'notation' must be one of 'auto'"),
+        ("/api/trace", {"text": " \n", "notation": "tokens"}, 422, "nothing to decipher"),
         (
             "/api/trace",
             {"text": "\u212a", "alphabet": "letters"},

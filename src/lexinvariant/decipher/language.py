@@ -16,10 +16,14 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lexinvariant.checks import check_settings
 from lexinvariant.decipher import ngram
 from lexinvariant.decipher.calibration import Calibration
 from lexinvariant.decipher.ngram import NGram
+from lexinvariant.decipher.verdict import KindClassifier
 from lexinvariant.errors import UserError
 from lexinvariant.files import read_json_object
 
@@ -32,9 +36,9 @@ LANGUAGE_FILE = "language.json"
 JUDGE_FOLDER = "judge"
 Table = Literal["spaced", "spaced-short", "unspaced", "unspaced-short", "characters"]
 """n-grams of words, of letters without spaces (long ones, and short ones for the first search), of all characters."""
-Evidence = Literal["ngram", "judge_spaced", "judge_unspaced", "characters"]
-"""What a key was chosen by: n-grams of letters alone; n-grams and the judge, which knows less where it sees no
-spaces; or n-grams of characters, with the lexinvariant model where there is one."""
+Evidence = Literal["spaced", "unspaced", "judge_spaced", "judge_unspaced", "characters"]
+"""What a key was chosen by: n-grams of letters, with word breaks or without; n-grams and the judge, which knows less
+where it sees no spaces; or n-grams of characters, with the lexinvariant model where there is one."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,8 @@ class Judging:
 class Calibrations:
     """One for each kind of evidence."""
 
-    ngram: Calibration
+    spaced: Calibration
+    unspaced: Calibration
     judge_spaced: Calibration
     judge_unspaced: Calibration
     characters: Calibration
@@ -169,6 +174,8 @@ class Language:
     character_search: CharacterSearch
     judging: Judging
     calibrations: Calibrations
+    unread_kinds: KindClassifier
+    """Tells what a text may be that was not read."""
     trace_decay: float
     """In the trace of a key: the weight of an occurrence of a symbol, relative to the next one."""
     folder: Path = dataclasses.field(default=Path(), compare=False)
@@ -220,6 +227,11 @@ class Language:
         if table not in self._tables:
             self._tables[table] = ngram.read(self.folder / f"{table}.xz")
         return self._tables[table]
+
+    @cached_property
+    def letter_frequencies(self) -> NDArray[np.float64]:
+        """How common each letter is."""
+        return self.ngram("unspaced-short").stationary_distribution()
 
     @cached_property
     def judge(self) -> JudgeLM | None:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.alphabet import KEPT, Alphabet, check_cribs, make_puzzle
 from lexinvariant.decipher.language import Language, load_language
+from lexinvariant.decipher.notation import Notation
 from lexinvariant.decipher.votes import check_head
 from lexinvariant.errors import UserError
 from lexinvariant.model.decipher_head import decipher_logits
@@ -113,6 +114,7 @@ def trace(
     crib_text: str | None = None,
     alphabet: Alphabet = "auto",
     unspaced: bool = False,
+    notation: Notation = "auto",
     language: Language | None = None,
     draws: int = 1,
     seed: int = 0,
@@ -125,7 +127,7 @@ def trace(
     started = time.monotonic()
     check_head(model)
     language = load_language() if language is None else language
-    puzzle = make_puzzle(text, language, alphabet, unspaced)
+    puzzle = make_puzzle(text, language, alphabet, unspaced, notation)
     known = check_cribs(puzzle, cribs or {}, crib_text)
     names = list(model.vocab.decode(range(model.vocab.size)))
     columns = names if puzzle.kind == "ascii" else list(language.letters)

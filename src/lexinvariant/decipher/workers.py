@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from lexinvariant.processes import python_command
 
 if TYPE_CHECKING:
-    from lexinvariant.decipher.solve import Decipherment, Solver
+    from lexinvariant.decipher.decipherment import Decipherment
+    from lexinvariant.decipher.solve import Solver
 
 Texts = Sequence[str | Sequence[str]]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import lexinvariant
 from lexinvariant.api import Model
-from lexinvariant.decipher.solve import Decipherment, Solver
+from lexinvariant.decipher.decipherment import Decipherment
+from lexinvariant.decipher.solve import Solver
 from lexinvariant.decipher.trace import LENGTHS, Trace, trace
 from lexinvariant.decipher.votes import check_head
 from lexinvariant.decipher.words import check_word_model, read_words
@@ -80,12 +81,14 @@ class Service:
             "crib_text": question.crib_text,
             "alphabet": question.alphabet,
             "unspaced": question.unspaced,
+            "notation": question.notation,
         }
         answer: Decipherment | Trace
         if isinstance(question, DecipherRequest):
-            answer = self.solver.read([question.symbols], **known, top=question.top)[0]
+            known |= {"crib_words": question.crib_words, "top": question.top}
+            answer = self.solver.read([question.text], **known)[0]
         else:
-            answer = trace(self.model, question.symbols, **known)
+            answer = trace(self.model, question.text, **known)
         return answer.to_json()
 
     def _read_words(self, question: WordsRequest) -> dict[str, Any]:
