@@ -31,6 +31,8 @@ READY = Path(__file__).with_name("packages.toml")
 MEGABYTES = 12.0
 HELD_OUT = 0.01
 """Share of the documents of each language for validation, and for testing."""
+LEAST_HELD_OUT, MOST_HELD_OUT = 50_000, 0.05
+"""But at least so many bytes of each language for either, where that is at most this share of it."""
 _MOST_SHARED = 0.2  # of a document's runs of words with the standard library
 _MOST_SEEN_LINES = 0.5
 _LONG_LINE = 25  # characters of a line that two texts do not have in common by chance
@@ -214,16 +216,16 @@ def _some_lines(text: str) -> set[int]:
 
 def _choose(found: list[_Found], most_bytes: float) -> list[_Found]:
     """Of every language as much as there may be, from all packages alike: they take turns, each with one file after
-    another in the order of their hashes.
+    another in an order that has nothing to do with how files are split.
     """
     given: Counter[tuple[str, int]] = Counter()
-    turns: list[tuple[int, _Found]] = []
-    for document in sorted(found):
-        turns.append((given[document.language, document.package], document))
+    turns: list[tuple[int, str, _Found]] = []
+    for document in sorted(found, key=lambda document: document.digest[::-1]):
+        turns.append((given[document.language, document.package], document.digest[::-1], document))
         given[document.language, document.package] += 1
     taken: Counter[str] = Counter()
     chosen = []
-    for _, document in sorted(turns):
+    for _, _, document in sorted(turns):
         if taken[document.language] + document.size <= most_bytes:
             taken[document.language] += document.size
             chosen.append(document)
@@ -231,20 +233,22 @@ def _choose(found: list[_Found], most_bytes: float) -> list[_Found]:
 
 
 def _split(chosen: list[_Found]) -> dict[str, list[_Found]]:
-    """By the hash of the text alone, so that a document is on the same side whatever is collected beside it; but of
-    each language that has three documents something is held out.
+    """By the hash of the text alone, so that a document is on the same side whatever is collected beside it; of a
+    language that has little, more is held out: what is measured needs some text.
     """
     splits: dict[str, list[_Found]] = {split: [] for split in SPLITS}
     for language in sorted({document.language for document in chosen}):
-        documents = [document for document in chosen if document.language == language]
-        places = [int(document.digest[:16], 16) / 2**64 for document in documents]  # rising: they are sorted
-        n_test = sum(place < HELD_OUT for place in places)
-        n_valid = sum(place < 2 * HELD_OUT for place in places) - n_test
-        if len(documents) >= len(SPLITS):
-            n_test, n_valid = max(1, n_test), max(1, n_valid)
-        splits["test"] += documents[:n_test]
-        splits["valid"] += documents[n_test : n_test + n_valid]
-        splits["train"] += documents[n_test + n_valid :]
+        rest = [document for document in chosen if document.language == language]
+        total = sum(document.size for document in rest)
+        for split, below in (("test", HELD_OUT), ("valid", 2 * HELD_OUT)):
+            # Documents stand in the order of their hashes.
+            n = sum(int(document.digest[:16], 16) / 2**64 < below for document in rest)
+            size = sum(document.size for document in rest[:n])
+            while len(rest) > n + 1 and (n == 0 or (size < LEAST_HELD_OUT and size < MOST_HELD_OUT * total)):
+                size, n = size + rest[n].size, n + 1
+            splits[split] += rest[:n]
+            rest = rest[n:]
+        splits["train"] += rest
     return {split: sorted(documents) for split, documents in splits.items()}
 
 
