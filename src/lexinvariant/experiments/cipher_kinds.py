@@ -11,11 +11,15 @@ import numpy as np
 from lexinvariant.decipher.decipherment import Decipherment
 from lexinvariant.decipher.kind_samples import CIPHERS, Cipher, KindSample, draw_kind_samples, folded, kind_of
 from lexinvariant.decipher.solve import Solver
+from lexinvariant.experiments.cipher_peers import climb_vigenere
 from lexinvariant.experiments.recorder import Recorder
-from lexinvariant.results.cipher_kinds import KindVerdicts
+from lexinvariant.results.cipher_kinds import KindSolver, KindVerdicts
+from lexinvariant.results.decipher import OURS
 
 EDGES = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
 """Bins of confidence."""
+CLIMBED: tuple[Cipher, ...] = ("vigenere", "gronsfeld")
+"""Ciphers that the plain hill climber can read."""
 READABLE = 0.9
 """A text of which so many symbols are right was readable."""
 
@@ -25,10 +29,15 @@ class _Told:
     """What was said of one text, and the truth about it."""
 
     found: Decipherment
-    kind: str
+    cipher: Cipher
     sure_T: list[float]
     right_T: list[bool]
     seconds: float
+
+    @property
+    def is_named(self) -> bool:
+        """By its own name, or by that of its kind where it was not read."""
+        return self.found.verdict.kind in (self.cipher, kind_of(self.cipher))
 
     @property
     def right(self) -> float:
@@ -43,8 +52,12 @@ def measure_kinds(
     lengths: Sequence[int],
     n: int,
     seed: int,
+    n_peer: int,
 ) -> None:
-    """`n` texts of every cipher, of all lengths in turn; another language's only where there is text of one."""
+    """`n` texts of every cipher, of all lengths in turn; another language's only where there is text of one.
+
+    Others that can read a cipher get `n_peer` of its texts.
+    """
     language = solver.language
     own = [folded(text, language) for text in documents]
     others = [[folded(text, language) for text in texts] for texts in foreign]
@@ -65,6 +78,9 @@ def measure_kinds(
                 told.append(_tell(solver, sample))
                 advance(1)
         row = recorder.write(_row(cipher, told, lengths))
+        if cipher in CLIMBED and n_peer:
+            some = slice(None, None, -(-len(samples) // n_peer))  # of all lengths
+            _beside_climber(recorder, solver, cipher, samples[some], told[some])
         certain, right = row.certain()
         recorder.log(
             f"{cipher:<15} {row.read:>4} read {row.doubtful:>4} doubtful {row.unread:>4} not ({row.unread_readable} of "
@@ -73,18 +89,35 @@ def measure_kinds(
         )
 
 
+def _beside_climber(
+    recorder: Recorder, solver: Solver, cipher: Cipher, samples: Sequence[KindSample], told: Sequence[_Told]
+) -> None:
+    """A plain hill climber on some of the texts, and ours on the same."""
+    right, seconds = [], []
+    for sample in samples:
+        started = time.perf_counter()
+        plain = climb_vigenere(sample.text, solver.language)
+        seconds.append(time.perf_counter() - started)
+        right.append(float(np.mean([a == b for a, b in zip(plain, sample.plain, strict=True)])))
+    ours = [one.right for one in told], [one.seconds for one in told]
+    for name, (shares, times) in {OURS: ours, "plain hill climber": (right, seconds)}.items():
+        median = float(np.median(times))
+        recorder.write(KindSolver(cipher=cipher, solver=name, right=shares, median_seconds=median))
+
+
 def _tell(solver: Solver, sample: KindSample) -> _Told:
     started = time.perf_counter()
     found = solver.read([sample.text], top=0)[0]
     seconds = time.perf_counter() - started
     nothing = sample.cipher == "random"  # there is no plaintext to be right about
-    right_T = [
-        not nothing and found.key[symbol] == plain
-        for symbol, plain in zip(sample.symbols, sample.plain, strict=True)
-    ]
-    return _Told(
-        found, kind_of(sample.cipher), [found.confidence[s] for s in sample.symbols], right_T, seconds
-    )
+    if found.key:
+        plain_T = [found.key[symbol] for symbol in sample.symbols]
+        sure_T = [found.confidence[symbol] for symbol in sample.symbols]
+    else:
+        plain_T = [*solver.language.unspaced(found.plaintext)]
+        sure_T = [*found.letter_confidence]
+    right_T = [not nothing and a == b for a, b in zip(plain_T, sample.plain, strict=True)]
+    return _Told(found, sample.cipher, sure_T, right_T, seconds)
 
 
 def _row(cipher: Cipher, told: Sequence[_Told], lengths: Sequence[int]) -> KindVerdicts:
@@ -104,7 +137,7 @@ def _row(cipher: Cipher, told: Sequence[_Told], lengths: Sequence[int]) -> KindV
         read=status.count("read"),
         doubtful=status.count("doubtful"),
         unread=len(unread),
-        named=sum(one.found.verdict.kind == one.kind for one in told),
+        named=sum(one.is_named for one in told),
         unread_readable=sum(one.right >= READABLE for one in unread),
         claimed=float(np.mean([one.found.right for one in told])),
         right=float(np.mean([one.right for one in told])),
