@@ -208,11 +208,10 @@ def test_a_classifier_learns_what_can_be_told_apart() -> None:
 
 @pytest.mark.slow
 def test_a_language_is_fitted_by_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fit_verdict, "LENGTHS", (60,))
+    monkeypatch.setattr(fit_verdict, "LENGTHS", (200,))  # too long for the judge, and so quickly read
     monkeypatch.setattr(fit_verdict, "CHARACTER_LENGTHS", ())
-    monkeypatch.setattr(
-        fit_verdict, "SHARES", {"substitution": 1.0, "columnar": 0.5, "random": 0.5, "other-language": 0.5}
-    )
+    shares = {"substitution": 1.0, "columnar": 0.5, "random": 0.5, "other-language": 0.5}
+    monkeypatch.setattr(fit_verdict, "SHARES", shares)
     monkeypatch.setattr(fit_verdict, "LEAST_READINGS", 1)
     shutil.copytree(ENGLISH.folder, tmp_path / "mine")
     for name, text in (("own", PLAIN), ("other", GERMAN)):
