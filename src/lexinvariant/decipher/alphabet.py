@@ -87,6 +87,16 @@ class Puzzle:
             return self.cells.translate(str.maketrans(table))
         return "".join(table.get(cell, cell) for cell in self.cells)
 
+    def filled(self, letters: str) -> str:
+        """The text with the next one of these in the place of every symbol; capitals stay capitals."""
+        plain = iter(letters)
+        pieces = []
+        for cell, symbol in zip(self.cells, self.symbol_T.tolist(), strict=True):
+            piece = cell if symbol == KEPT else next(plain)
+            is_capital = symbol != KEPT and self.kind == "letters" and cell.isupper()
+            pieces.append(self.language.capital(piece) if is_capital else piece)
+        return "".join(pieces)
+
 
 def make_puzzle(
     text: str | Sequence[str],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import lgamma
@@ -53,6 +53,9 @@ class Decipherment:
     cells: str | tuple[str, ...] = field(repr=False)
     """The ciphertext in pieces of one symbol each."""
     seconds: float = 0.0
+    letter_confidence: tuple[float, ...] = ()
+    """Where no key of symbols gives the plaintext (several alphabets, other places): for every letter of it in turn, the
+    probability that it is right. `key` and `confidence` are empty then."""
 
     def to_json(self) -> dict[str, Any]:
         """As `lexinvariant decipher --json` prints it."""
@@ -70,7 +73,7 @@ class KeyPosterior:
     candidates: Candidates
     evidence: Evidence
     kind: Kind = "substitution"
-    parameters: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, int | str] = field(default_factory=dict)
     log_keys: float | None = None
     """The logarithm of how many keys there were to choose from; None: all."""
 
@@ -81,13 +84,7 @@ class KeyPosterior:
 
     @cached_property
     def n_telling(self) -> int:
-        """Letters that tell something new: a text that repeats itself is no longer than what it repeats."""
-        order = self.problem.ngram.order
-        long = [piece for piece in self.problem.pieces if len(piece) >= order]
-        if not long:
-            return self.n_letters
-        windows = np.concatenate([np.lib.stride_tricks.sliding_window_view(piece, order) for piece in long])
-        return round(self.n_letters * len(np.unique(windows, axis=0)) / len(windows))
+        return n_telling(self.problem.pieces, self.problem.ngram.order, self.n_letters)
 
     @cached_property
     def ngram_cost(self) -> float:
@@ -149,12 +146,10 @@ class KeyPosterior:
 
         Symbols that somebody knows are `certain`; where a known word stands is not.
         """
-        puzzle, language = self.puzzle, self.puzzle.language
-        calibration = language.calibrations.of(self.evidence)
+        puzzle = self.puzzle
+        calibration = puzzle.language.calibrations.of(self.evidence)
         reading = self.reading()
-        symbol_T = puzzle.symbol_T[puzzle.symbol_T >= 0]
-        features = measure(symbol_T, language.letter_frequencies, puzzle.letter_S)
-        verdict = verdict_on(features, reading, language.unread_kinds, len(puzzle.symbols), puzzle.notation)
+        verdict = verdict_of(puzzle, reading)
         letter_S, share_S, weight_N = self.best_key(calibration)
         # A symbol is right if the text was read at all and the key is right about it.
         p_S = verdict.symbol_probability(self.n_letters) * calibration.probability(share_S)
@@ -183,3 +178,20 @@ class KeyPosterior:
             return None
         letters = "".join(key[self.puzzle.symbols[s]] for s in self.puzzle.words)
         return put_spaces(letters, self.puzzle.language.ngram("spaced"))
+
+
+def n_telling(pieces: Sequence[NDArray[np.integer]], order: int, n_letters: int) -> int:
+    """Letters that tell something new: a text that repeats itself is no longer than what it repeats."""
+    long = [piece for piece in pieces if len(piece) >= order]
+    if not long:
+        return n_letters
+    windows = np.concatenate([np.lib.stride_tricks.sliding_window_view(piece, order) for piece in long])
+    return round(n_letters * len(np.unique(windows, axis=0)) / len(windows))
+
+
+def verdict_of(puzzle: Puzzle, reading: Reading) -> Verdict:
+    """What a text is of which this is the best reading."""
+    language = puzzle.language
+    symbol_T = puzzle.symbol_T[puzzle.symbol_T >= 0]
+    features = measure(symbol_T, language.letter_frequencies, puzzle.letter_S)
+    return verdict_on(features, reading, language.unread_kinds, len(puzzle.symbols), puzzle.notation)

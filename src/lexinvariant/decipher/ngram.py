@@ -49,15 +49,24 @@ class NGram:
             return symbol_T
         return np.concatenate([np.full(self.order - 1, space), symbol_T, [space]])
 
-    def stationary_distribution(self) -> NDArray[np.float64]:
-        """How common each symbol is in the long run."""
+    def _joint_shares(self) -> NDArray[np.float64]:
+        """joint_CV: how common each n-gram is in the long run."""
         p_CV = np.exp(-self.cost_G.reshape(-1, self.size).astype(np.float64) / SCALE)
         share_C = np.full(len(p_CV), 1 / len(p_CV))
         for _ in range(20):
             follow_CV = share_C[:, None] * p_CV
             share_C = follow_CV.reshape(self.size, -1).sum(axis=0) if self.order > 1 else np.ones(1)
             share_C /= share_C.sum()
-        return (share_C[:, None] * p_CV).sum(axis=0)
+        return share_C[:, None] * p_CV
+
+    def stationary_distribution(self) -> NDArray[np.float64]:
+        """How common each symbol is in the long run."""
+        return self._joint_shares().sum(axis=0)
+
+    def pair_costs(self) -> NDArray[np.float64]:
+        """cost_VV[a, b]: -log p of symbol b after a, in nats; for an order of 2 or more."""
+        pair_VV = self._joint_shares().reshape(self.size, self.size, -1).sum(axis=2) + 1e-9
+        return -np.log(pair_VV / pair_VV.sum(axis=1, keepdims=True))
 
     def nats(self, text: str) -> float:
         """Total cost of a text over this alphabet."""

@@ -21,7 +21,15 @@ Kind = Literal[
     "caesar",
     "atbash",
     "affine",
+    "vigenere",
+    "variant-beaufort",
+    "beaufort",
+    "gronsfeld",
+    "porta",
     "polyalphabetic",
+    "columnar",
+    "rail-fence",
+    "reversed",
     "transposition",
     "homophonic",
     "other-language",
@@ -52,9 +60,30 @@ KINDS: Mapping[Kind, KindFacts] = {
     "caesar": KindFacts("a Caesar cipher", "{language}, every letter moved {shift} places on (ROT-{shift})"),
     "atbash": KindFacts("an Atbash cipher", "{language} with the alphabet turned round"),
     "affine": KindFacts("an affine cipher", "{language}, letter number x written as number {a} x + {b}"),
+    "vigenere": KindFacts(
+        "a Vigenere cipher", "{language}, letters moved on by the key word {key} (period {period})"
+    ),
+    "variant-beaufort": KindFacts(
+        "a variant Beaufort cipher", "{language}, letters moved back by the key word {key} (period {period})"
+    ),
+    "beaufort": KindFacts(
+        "a Beaufort cipher", "{language}, letters taken from the key word {key} (period {period})"
+    ),
+    "gronsfeld": KindFacts(
+        "a Gronsfeld cipher", "{language}, letters moved on by the digits {key} (period {period})"
+    ),
+    "porta": KindFacts("a Porta cipher", "{language}, with the key word {key} or its like (period {period})"),
     "polyalphabetic": KindFacts(
         "a Vigenere cipher or one of its kin", "several alphabets in turn, with period {period}"
     ),
+    "columnar": KindFacts(
+        "a columnar transposition",
+        "{language}, written in {columns} columns that were read in the order {key}",
+    ),
+    "rail-fence": KindFacts(
+        "a rail fence", "{language}, written up and down {rails} rails that were read one by one"
+    ),
+    "reversed": KindFacts("a text turned round", "{language}, to be read from its end"),
     "transposition": KindFacts("a transposition", "the letters of {language} in another order"),
     "homophonic": KindFacts("a homophonic cipher", "{symbols} symbols, several for each common letter"),
     "other-language": KindFacts(
@@ -83,7 +112,7 @@ class Reading:
     nonsense_cost: float
     """... and of the best reading of nonsense of that length."""
     n_letters: int
-    parameters: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, int | str] = field(default_factory=dict)
 
     @property
     def misfit(self) -> float:
@@ -106,8 +135,8 @@ class Verdict:
     """How likely each kind is, the likeliest first."""
     language: str | None
     """Of the reading; None where there is none."""
-    parameters: dict[str, int]
-    """What belongs to the kind: shift, a and b, period, symbols."""
+    parameters: dict[str, int | str]
+    """What belongs to the kind: shift, a and b, period and key, columns, rails, symbols."""
     reasons: list[str]
     """How sure, and why."""
 
@@ -164,7 +193,7 @@ def verdict_on(
     status: Status = "read" if p >= LEAST_READ else "unread" if is_none else "doubtful"
     if kind == "other-language":
         status = "doubtful"  # the key may be right in part, and often is
-    of_kind: dict[Kind, dict[str, int]] = {
+    of_kind: dict[Kind, dict[str, int | str]] = {
         "polyalphabetic": {"period": features.period},
         "homophonic": {"symbols": n_symbols},
     }
@@ -185,7 +214,7 @@ def _sentence(
     status: Status,
     kind: Kind,
     reading: Reading,
-    parameters: Mapping[str, int],
+    parameters: Mapping[str, int | str],
     unread: Mapping[Kind, float],
     written: str,
 ) -> str:
