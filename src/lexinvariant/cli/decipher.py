@@ -139,9 +139,9 @@ def show(found: "Decipherment", language: "Language", console: Console) -> None:
         console.print(_plaintext(found, language, console.is_terminal))
         console.print()
     console.print(Text(found.verdict.sentence, style="bold" if console.is_terminal else ""))
-    if not unread:
+    if not unread and found.key:
         _show_key(found, console)
-    total = sum(p is not None for p in _confidences(found, language))
+    total = len(found.letter_confidence) or sum(p is not None for p in _confidences(found, language))
     seconds = f"({found.seconds:.2f} s)"
     console.print(Text(f"sure: {found.right:.1%} of {total} symbols are expected to be right {seconds}"))
     for i, reason in enumerate(found.verdict.reasons):
@@ -175,12 +175,13 @@ def _confidences(found: "Decipherment", language: "Language") -> list[float | No
 
 def _plaintext(found: "Decipherment", language: "Language", in_colour: bool) -> Text:
     """The plaintext, with spaces put back where there were none, each character in the colour of its probability."""
+    shown = found.spaced or found.plaintext
     if not in_colour:
-        return Text(found.spaced or found.plaintext)
+        return Text(shown)
     p_T = _confidences(found, language)
-    if found.spaced is not None:
-        sure = (p for p in p_T if p is not None)
-        return _coloured((None, " ") if c == " " else (next(sure), c) for c in found.spaced)
+    if found.spaced is not None or found.letter_confidence:
+        sure = iter(found.letter_confidence or [p for p in p_T if p is not None])
+        return _coloured((next(sure) if language.letter(c) else None, c) for c in shown)
     pieces, start = [], 0
     for symbol, p in zip(found.cells, p_T, strict=True):
         end = start + (len(symbol) if p is None else 1)  # what was kept may be a sign of several characters

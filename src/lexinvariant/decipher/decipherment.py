@@ -54,8 +54,8 @@ class Decipherment:
     """The ciphertext in pieces of one symbol each."""
     seconds: float = 0.0
     letter_confidence: tuple[float, ...] = ()
-    """Where no key of symbols gives the plaintext (several alphabets, other places): for every letter of it in turn, the
-    probability that it is right. `key` and `confidence` are empty then."""
+    """Where no key of symbols gives the plaintext (several alphabets, other places): for every letter of it in turn,
+    the probability that it is right. `key` and `confidence` are empty then."""
 
     def to_json(self) -> dict[str, Any]:
         """As `lexinvariant decipher --json` prints it."""

@@ -58,7 +58,7 @@ def kind_of(cipher: Cipher) -> Kind:
     """What a verdict calls it."""
     if cipher in POLYALPHABETIC:
         return "polyalphabetic"
-    return "transposition" if cipher == "columnar" else cipher  # type: ignore[return-value]
+    return "transposition" if cipher == "columnar" else cipher
 
 
 def folded(text: str, language: Language) -> str:

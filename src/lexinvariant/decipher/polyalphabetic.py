@@ -1,9 +1,9 @@
 """Several alphabets in turn: Vigenere, Beaufort, Gronsfeld and Porta ciphers, read under a language's n-grams.
 
-A key is a ring of numbers, one for each column of the text written in rows as long as the period. Under pairs of letters
-only neighbouring columns matter to each other, so the best key of a tableau and a period is found exactly (Viterbi's
-algorithm, round the ring). The few tableaus and periods that describe the text shortest are refined under long
-n-grams: from the best key and from some with noise, one column after the other takes its best number.
+A key is a ring of numbers, one for each column of the text written in rows as long as the period. Under pairs of
+letters only neighbouring columns matter to each other, so the best key of a tableau and a period is found exactly
+(Viterbi's algorithm, round the ring). The few tableaus and periods that describe the text shortest are refined under
+long n-grams: from the best key and from some with noise, one column after the other takes its best number.
 
 N pairs of neighbouring letters, P columns (the period), K numbers of a key, V letters, R keys at once, W windows.
 """
@@ -27,6 +27,8 @@ from lexinvariant.decipher.text_reading import TextReading, most_likely
 from lexinvariant.decipher.verdict import Kind
 
 LEAST_LETTERS = 20
+LOOKS_LETTERS = 60
+"""Letters from which on an index of coincidence tells something."""
 LETTERS_PER_KEY = 3
 """A column of fewer letters could be anything."""
 PAIRS_LETTERS, LONG_LETTERS = 1000, 3000
@@ -41,7 +43,7 @@ DIGITS = 10
 COMMON = 3.0
 """Nats that a word must be likelier as a variant Beaufort cipher's key than as a Vigenere cipher's, which is common."""
 
-Ids = NDArray[np.int64]
+Ids = NDArray[np.integer]
 Floats = NDArray[np.float64]
 
 
@@ -223,6 +225,18 @@ class _Columns:
         return key_RP[order], cost_R[order]
 
 
+def looks_polyalphabetic(puzzle: Puzzle) -> bool:
+    """Whether a text is long enough to tell that its symbols are more even than a language's letters."""
+    count_S = puzzle.count_S
+    n, frequency_V = int(count_S.sum()), puzzle.language.letter_frequencies
+    even = (1 / len(frequency_V) + (frequency_V**2).sum()) / 2
+    return (
+        puzzle.letter_S is not None
+        and n >= LOOKS_LETTERS
+        and (count_S * (count_S - 1)).sum() < even * n * (n - 1)
+    )
+
+
 def read_polyalphabetic(puzzle: Puzzle) -> TextReading | None:
     """The text under the best key of any of these ciphers; None where it is too short or has no letters."""
     language, letter_S = puzzle.language, puzzle.letter_S
@@ -242,9 +256,7 @@ def read_polyalphabetic(puzzle: Puzzle) -> TextReading | None:
     return most_likely([_refined(ring, row, puzzle, letter_S, rng) for ring, row in rings[:REFINED]])
 
 
-def _refined(
-    ring: _Ring, row: _Row, puzzle: Puzzle, letter_S: Ids, rng: np.random.Generator
-) -> TextReading:
+def _refined(ring: _Ring, row: _Row, puzzle: Puzzle, letter_S: Ids, rng: np.random.Generator) -> TextReading:
     """The best key of this cipher and period under long n-grams."""
     shape = ring.pair_PKK.shape
     starts = [ring.best_key[0]] + [ring.best(NOISE * rng.gumbel(size=shape))[0] for _ in range(STARTS - 1)]
@@ -272,7 +284,8 @@ def _refined(
         parameters={"period": len(key), "key": key},
         ngram=row.ngram,
         plain_N=plain_N,
-        in_place=True,
+        plaintext=puzzle.filled("".join(puzzle.language.letters[v] for v in plain_N)),
+        shows_words=puzzle.spaced,
         cost=float(cost_R[0]),
         n_letters=int(np.count_nonzero(row.is_letter_Z)),
         log_keys=ring.log_keys,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -30,7 +30,11 @@ from lexinvariant.decipher.language import Language, Stages, load_language
 from lexinvariant.decipher.ngram import NGram
 from lexinvariant.decipher.notation import Notation
 from lexinvariant.decipher.ordered_keys import read_in_order
+from lexinvariant.decipher.polyalphabetic import looks_polyalphabetic, read_polyalphabetic
 from lexinvariant.decipher.search import Candidates, SearchProblem
+from lexinvariant.decipher.text_reading import TextReading
+from lexinvariant.decipher.transposition import looks_transposed, read_transposition
+from lexinvariant.decipher.verdict import LEAST_READ, MOST_UNREAD
 from lexinvariant.decipher.workers import read_on_all_cores
 from lexinvariant.errors import UserError
 
@@ -44,6 +48,11 @@ _HALF_WINDOW = 20  # symbols kept on either side of a symbol that no sample hold
 _MAX_CLIMBS = 20
 _CERTAIN = 0.99  # a reading by one of few keys that is so likely needs no search
 _HOPELESS = 0.005  # a reading that is less likely is not shown to the judge
+_OTHER_KINDS: tuple[tuple[Callable[[Puzzle], TextReading | None], Callable[[Puzzle], bool]], ...] = (
+    (read_polyalphabetic, looks_polyalphabetic),
+    (read_transposition, looks_transposed),
+)
+"""Readers of what is no substitution, and whether a text looks so."""
 
 
 class Solver:
@@ -120,16 +129,25 @@ class Solver:
 
     def _posterior(
         self, puzzle: Puzzle, known: Mapping[int, str], alphabet: Alphabet, unspaced: bool
-    ) -> KeyPosterior:
+    ) -> KeyPosterior | TextReading:
         ordered = None
         if puzzle.letter_S is not None:
             ordered = read_in_order(puzzle, self._letter_problem(puzzle, known, puzzle.spaced))
         if ordered is not None and ordered.reading().probability >= _CERTAIN:
             return ordered
+        # What a text looks like is tried first: a search among all keys for one that is none takes longest.
+        likely = [] if known else [read(puzzle) for read, looks_so in _OTHER_KINDS if looks_so(puzzle)]
+        for other in likely:
+            if other is not None and other.reading().probability >= _CERTAIN:
+                return other
         searched = self._search(puzzle, known, alphabet, unspaced)
-        if ordered is not None and ordered.description < searched.description:
-            return ordered
-        return searched
+        best = ordered if ordered is not None and ordered.description < searched.description else searched
+        if known or best.reading().probability >= LEAST_READ:
+            return best
+        likely += [read(puzzle) for read, looks_so in _OTHER_KINDS if not looks_so(puzzle)]
+        found: list[KeyPosterior | TextReading] = [best]
+        found += [other for other in likely if other and other.reading().probability > MOST_UNREAD]
+        return min(found, key=lambda reading: reading.description)
 
     def _search(
         self, puzzle: Puzzle, known: Mapping[int, str], alphabet: Alphabet, unspaced: bool

@@ -19,7 +19,7 @@ from lexinvariant.decipher.ngram import NGram
 from lexinvariant.decipher.spacing import LONGEST, put_spaces
 from lexinvariant.decipher.verdict import Kind, Reading
 
-Ids = NDArray[np.int64]
+Ids = NDArray[np.integer]
 Floats = NDArray[np.float64]
 
 
@@ -34,8 +34,9 @@ class TextReading:
     """What it was chosen by."""
     plain_N: Ids
     """Its letters (and spaces, where these were moved too) as numbers of the n-gram's alphabet."""
-    in_place: bool
-    """Whether each letter stands where its cipher letter does; else they have changed places."""
+    plaintext: str
+    """The same as people want to see it."""
+    shows_words: bool
     cost: float
     """Nats of the letters that were looked at..."""
     n_letters: int
@@ -73,16 +74,17 @@ class TextReading:
     def decipherment(self, top: int, certain: Collection[int] = ()) -> Decipherment:
         """The plaintext, how sure each of its letters is, and the verdict; there are no cribs and no other readings."""
         puzzle, reading = self.puzzle, self.reading()
-        sure_N = reading.probability * puzzle.language.calibrations.of(self.evidence).probability(self.share_N)
+        sure_N = reading.probability * puzzle.language.calibrations.of(self.evidence).probability(
+            self.share_N
+        )
         letters = "".join(self.ngram.alphabet[v] for v in self.plain_N)
         letter_N = np.array([c != " " for c in letters])
         verdict = verdict_of(puzzle, reading)
-        no_words = " " not in letters and not (self.in_place and puzzle.spaced)
-        put_back = no_words and verdict.status != "unread" and len(letters) <= LONGEST
+        put_back = not self.shows_words and verdict.status != "unread" and len(letters) <= LONGEST
         return Decipherment(
             verdict=verdict,
             right=round(float(sure_N[letter_N].mean()), 4),
-            plaintext=puzzle.filled(letters) if self.in_place else letters,
+            plaintext=self.plaintext,
             spaced=put_spaces(letters, puzzle.language.ngram("spaced")) if put_back else None,
             key={},
             confidence={},

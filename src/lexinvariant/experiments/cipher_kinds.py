@@ -25,10 +25,15 @@ class _Told:
     """What was said of one text, and the truth about it."""
 
     found: Decipherment
-    kind: str
+    cipher: Cipher
     sure_T: list[float]
     right_T: list[bool]
     seconds: float
+
+    @property
+    def is_named(self) -> bool:
+        """By its own name, or by that of its kind where it was not read."""
+        return self.found.verdict.kind in (self.cipher, kind_of(self.cipher))
 
     @property
     def right(self) -> float:
@@ -78,13 +83,14 @@ def _tell(solver: Solver, sample: KindSample) -> _Told:
     found = solver.read([sample.text], top=0)[0]
     seconds = time.perf_counter() - started
     nothing = sample.cipher == "random"  # there is no plaintext to be right about
-    right_T = [
-        not nothing and found.key[symbol] == plain
-        for symbol, plain in zip(sample.symbols, sample.plain, strict=True)
-    ]
-    return _Told(
-        found, kind_of(sample.cipher), [found.confidence[s] for s in sample.symbols], right_T, seconds
-    )
+    if found.key:
+        plain_T = [found.key[symbol] for symbol in sample.symbols]
+        sure_T = [found.confidence[symbol] for symbol in sample.symbols]
+    else:
+        plain_T = [*solver.language.unspaced(found.plaintext)]
+        sure_T = [*found.letter_confidence]
+    right_T = [not nothing and a == b for a, b in zip(plain_T, sample.plain, strict=True)]
+    return _Told(found, sample.cipher, sure_T, right_T, seconds)
 
 
 def _row(cipher: Cipher, told: Sequence[_Told], lengths: Sequence[int]) -> KindVerdicts:
@@ -104,7 +110,7 @@ def _row(cipher: Cipher, told: Sequence[_Told], lengths: Sequence[int]) -> KindV
         read=status.count("read"),
         doubtful=status.count("doubtful"),
         unread=len(unread),
-        named=sum(one.found.verdict.kind == one.kind for one in told),
+        named=sum(one.is_named for one in told),
         unread_readable=sum(one.right >= READABLE for one in unread),
         claimed=float(np.mean([one.found.right for one in told])),
         right=float(np.mean([one.right for one in told])),
