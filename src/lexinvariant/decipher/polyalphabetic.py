@@ -40,8 +40,9 @@ NOISE = 2.0
 """Nats of noise on the costs of pairs, for the first keys beside the best."""
 MAX_SWEEPS = 12
 DIGITS = 10
-COMMON = 3.0
-"""Nats that a word must be likelier as a variant Beaufort cipher's key than as a Vigenere cipher's, which is common."""
+LIKE_A_WORD, LIKELIER = 3.0, 3.0
+"""A variant Beaufort cipher is so called where its key costs fewer nats a letter, and as many fewer in all than the
+Vigenere cipher's key that gives the same plaintext."""
 
 Ids = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -316,7 +317,8 @@ def _named(alphabets: KeyAlphabets, key_P: Ids, language: Language) -> tuple[Kin
         return "gronsfeld", "".join(map(str, key_P))
     if alphabets.kind in ("vigenere", "gronsfeld"):
         variant = spelled(-key_P)
-        is_variant = ngram.nats(variant) + COMMON < ngram.nats(word)
+        nats = ngram.nats(variant)
+        is_variant = nats < LIKE_A_WORD * len(variant) and nats + LIKELIER < ngram.nats(word)
         return ("variant-beaufort", variant) if is_variant else ("vigenere", word)
     return alphabets.kind, word
 
