@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 from rich.console import Console
@@ -73,9 +74,23 @@ def test_numbers_parted_by_spaces_from_a_file(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_what_is_no_reading_has_its_own_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
-    turning = polyalphabetic(PLAIN.lower(), [3, 20, 11, 7, 16], "vigenere")
-    assert main(["decipher", turning]) == 3
+    drawn = Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=120)
+    assert main(["decipher", "".join(drawn)]) == 3
     assert capsys.readouterr().out.startswith("Not read. ")
+
+
+def test_a_key_word_is_told_and_letters_keep_their_case(capsys: pytest.CaptureFixture[str]) -> None:
+    turning = polyalphabetic(PLAIN.lower(), [11, 4, 12, 14, 13], "vigenere")
+    turning = "".join(c.upper() if plain.isupper() else c for c, plain in zip(turning, PLAIN, strict=True))
+    assert main(["decipher", turning]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{PLAIN}\n\nA Vigenere cipher: English, letters moved on by the key word lemon")
+    assert "\nkey:" not in out
+    assert main(["decipher", turning, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["key"], told["confidence"]) == ({}, {})
+    assert len(told["letter_confidence"]) == sum(c.isalpha() for c in PLAIN)
+    assert min(told["letter_confidence"]) > 0.9
 
 
 def test_many_puzzles_in_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

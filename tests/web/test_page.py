@@ -229,6 +229,15 @@ def test_the_verdict_comes_first_and_says_why(visit: Any) -> None:
     assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
 
 
+def test_a_text_that_no_key_of_symbols_gives_is_shown_letter_by_letter(visit: Any) -> None:
+    page = visit()
+    page.click('.chip:has-text("Vigenere\'s way")')
+    settle(page)
+    assert "the key word lantern" in page.inner_text("#verdict-sentence")
+    assert page.inner_text("#plaintext").startswith("meet me by the old stone bridge")
+    assert page.locator("#stage .cell.unread").count() == 0
+
+
 def test_signs_of_several_characters_stay_whole(visit: Any) -> None:
     page = visit()
     page.fill("#text", "\u2764\ufe0f\U0001f1ea\U0001f1fa \u2764\ufe0f")

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from lexinvariant.decipher.alphabet import WORD_BREAK, Puzzle
 from lexinvariant.decipher.classical import Tableau, undo_polyalphabetic
 from lexinvariant.decipher.features import MAX_PERIOD
-from lexinvariant.decipher.language import Language
+from lexinvariant.decipher.language import Evidence, Language
 from lexinvariant.decipher.ngram import SCALE, NGram, ngram_codes
-from lexinvariant.decipher.text_reading import TextReading, most_likely
+from lexinvariant.decipher.text_reading import TextReading
 from lexinvariant.decipher.verdict import Kind
 
 LEAST_LETTERS = 20
@@ -40,9 +40,10 @@ NOISE = 2.0
 """Nats of noise on the costs of pairs, for the first keys beside the best."""
 MAX_SWEEPS = 12
 DIGITS = 10
-LIKE_A_WORD, LIKELIER = 3.0, 3.0
-"""A variant Beaufort cipher is so called where its key costs fewer nats a letter, and as many fewer in all than the
-Vigenere cipher's key that gives the same plaintext."""
+LIKE_A_WORD = 3.0
+"""Nats a letter below which a key is taken for a word."""
+LIKELIER = 3.0
+"""Nats that a variant Beaufort cipher's word must cost less than the Vigenere cipher's key that does the same."""
 
 Ids = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -178,6 +179,7 @@ class _Columns:
 
     def __init__(self, ring: _Ring, row: _Row) -> None:
         self.cost_G = row.ngram.cost_G
+        self.n_letters = int(np.count_nonzero(row.is_letter_Z))
         order, size = row.ngram.order, row.ngram.size
         column_Z = np.where(row.is_letter_Z, row.step_Z % ring.period, WORD_BREAK)
         self.fixed_W = ngram_codes(np.where(row.is_letter_Z, 0, row.symbol_Z), order, size)
@@ -207,6 +209,12 @@ class _Columns:
             [np.take(self.cost_G, rest_M + add_KM).sum(axis=1, dtype=np.int64) for rest_M in rest_RM]
         )
         return cost_RK - cost_RK[np.arange(len(key_R)), key_R][:, None]
+
+    def shares(self, key_P: Ids, inverse_temperature: float) -> Floats:
+        """Of each column: the weight of its number among all, the other columns being right."""
+        code_1W = self.codes(key_P[None])
+        changes = [self.others(code_1W, key_P[p : p + 1], p) / SCALE for p in range(len(key_P))]
+        return np.array([1 / np.exp(-inverse_temperature * change_1K).sum() for change_1K in changes])
 
     def descend(self, key_RP: Ids) -> tuple[Ids, Floats]:
         """Keys in which no other number of one column is better, and their costs in nats; the best first."""
@@ -254,44 +262,36 @@ def read_polyalphabetic(puzzle: Puzzle) -> TextReading | None:
             rings += [(ring, row.cut(LONG_LETTERS)) for ring in some]
     rings.sort(key=lambda pair: pair[0].description)
     rng = np.random.default_rng(0)
-    return most_likely([_refined(ring, row, puzzle, letter_S, rng) for ring, row in rings[:REFINED]])
-
-
-def _refined(ring: _Ring, row: _Row, puzzle: Puzzle, letter_S: Ids, rng: np.random.Generator) -> TextReading:
-    """The best key of this cipher and period under long n-grams."""
-    shape = ring.pair_PKK.shape
-    starts = [ring.best_key[0]] + [ring.best(NOISE * rng.gumbel(size=shape))[0] for _ in range(STARTS - 1)]
-    columns = _Columns(ring, row)
-    key_RP, cost_R = columns.descend(np.unique(np.stack(starts), axis=0))
-    key_P = key_RP[0]
-    inverse_temperature = puzzle.language.calibrations.of(
-        "spaced" if puzzle.spaced else "unspaced"
-    ).inverse_temperature
-    code_RW = columns.codes(key_RP[:1])
-    share_P = np.array(
-        [
-            1 / np.exp(-inverse_temperature / SCALE * columns.others(code_RW, key_P[p : p + 1], p)).sum()
-            for p in range(ring.period)
-        ]
-    )
-    step_N = np.nonzero(puzzle.symbol_T >= 0)[0] if ring.blanks_count else np.arange(puzzle.count_S.sum())
-    column_N = step_N % ring.period
-    symbol_N = letter_S[puzzle.symbol_T[puzzle.symbol_T >= 0]]
-    plain_N = ring.alphabets.plain_KV[key_P[column_N], symbol_N]
-    kind, key = _named(ring.alphabets, _shortest(key_P), puzzle.language)
+    refined = [(ring, *_refined(ring, row, rng)) for ring, row in rings[:REFINED]]
+    ring, columns, key_P, cost = min(refined, key=lambda found: found[3] + found[0].log_keys)
+    evidence: Evidence = "spaced" if puzzle.spaced else "unspaced"
+    share_P = columns.shares(key_P, language.calibrations.of(evidence).inverse_temperature)
+    (cell_N,) = np.nonzero(puzzle.symbol_T >= 0)
+    column_N = (cell_N if ring.blanks_count else np.arange(n_letters)) % ring.period
+    plain_N = ring.alphabets.plain_KV[key_P[column_N], letter_S[puzzle.symbol_T[cell_N]]]
+    kind, key = _named(ring.alphabets, _shortest(key_P), language)
     return TextReading(
         puzzle=puzzle,
         kind=kind,
         parameters={"period": len(key), "key": key},
-        ngram=row.ngram,
+        ngram=ring.row.ngram,
         plain_N=plain_N,
-        plaintext=puzzle.filled("".join(puzzle.language.letters[v] for v in plain_N)),
+        plaintext=puzzle.filled("".join(language.letters[v] for v in plain_N)),
         shows_words=puzzle.spaced,
-        cost=float(cost_R[0]),
-        n_letters=int(np.count_nonzero(row.is_letter_Z)),
+        cost=cost,
+        n_letters=columns.n_letters,
         log_keys=ring.log_keys,
         share_N=share_P[column_N],
     )
+
+
+def _refined(ring: _Ring, row: _Row, rng: np.random.Generator) -> tuple[_Columns, Ids, float]:
+    """The best key of this cipher and period under long n-grams, and its cost."""
+    shape = ring.pair_PKK.shape
+    starts = [ring.best_key[0]] + [ring.best(NOISE * rng.gumbel(size=shape))[0] for _ in range(STARTS - 1)]
+    columns = _Columns(ring, row)
+    key_RP, cost_R = columns.descend(np.unique(np.stack(starts), axis=0))
+    return columns, key_RP[0], float(cost_R[0])
 
 
 def _shortest(key_P: Ids) -> Ids:
@@ -313,12 +313,12 @@ def _named(alphabets: KeyAlphabets, key_P: Ids, language: Language) -> tuple[Kin
     word = spelled(key_P)
     if alphabets.kind == "porta":
         return "porta", _likeliest_word([(letters[2 * k], letters[2 * k + 1]) for k in key_P], ngram)
-    if alphabets.kind == "gronsfeld" and ngram.nats(word) > len(word) * log(DIGITS):
+    least = LIKE_A_WORD * len(word)
+    if alphabets.kind == "gronsfeld" and ngram.nats(word) > least:
         return "gronsfeld", "".join(map(str, key_P))
     if alphabets.kind in ("vigenere", "gronsfeld"):
         variant = spelled(-key_P)
-        nats = ngram.nats(variant)
-        is_variant = nats < LIKE_A_WORD * len(variant) and nats + LIKELIER < ngram.nats(word)
+        is_variant = ngram.nats(variant) < min(least, ngram.nats(word) - LIKELIER)
         return ("variant-beaufort", variant) if is_variant else ("vigenere", word)
     return alphabets.kind, word
 

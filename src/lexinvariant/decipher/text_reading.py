@@ -6,7 +6,7 @@ of how many keys it was chosen, and how sure each letter is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,8 +93,3 @@ class TextReading:
             cells=puzzle.cells,
             letter_confidence=tuple(round(float(p), 4) for p in sure_N[letter_N]),
         )
-
-
-def most_likely(readings: Sequence[TextReading]) -> TextReading | None:
-    """The one that describes the text shortest."""
-    return min(readings, key=lambda reading: reading.description, default=None)

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.decipher.alphabet import Puzzle
+from lexinvariant.decipher.calibration import Calibration
 from lexinvariant.decipher.ngram import SCALE, NGram
-from lexinvariant.decipher.text_reading import TextReading, most_likely
+from lexinvariant.decipher.text_reading import TextReading
 from lexinvariant.decipher.verdict import Kind
 
 LEAST_LETTERS = 20
@@ -52,7 +53,7 @@ class _Places:
     place_N: Ids
     log_keys: float
     rivals_RN: Ids
-    """Other ways of the same kind."""
+    """Other ways of the same kind, of the letters that are looked at."""
 
 
 def looks_transposed(puzzle: Puzzle) -> bool:
@@ -72,52 +73,57 @@ def read_transposition(puzzle: Puzzle) -> TextReading | None:
     language, letter_S = puzzle.language, puzzle.letter_S
     assert letter_S is not None
     (cell_N,) = np.nonzero(puzzle.symbol_T >= 0)
-    found = _readings(puzzle, cell_N, letter_S[puzzle.symbol_T[cell_N]], spaced=False)
+    found = [_best_way(puzzle, cell_N, letter_S[puzzle.symbol_T[cell_N]], spaced=False)]
     if puzzle.spaced:  # perhaps spaces and punctuation changed places with the letters
         space = language.ngram("spaced").alphabet.index(" ")
         every_N = np.where(puzzle.symbol_T >= 0, letter_S[puzzle.symbol_T], space)
-        found += _readings(puzzle, np.arange(len(every_N)), every_N, spaced=True)
-    return most_likely(found)
+        found.append(_best_way(puzzle, np.arange(len(every_N)), every_N, spaced=True))
+    return min(found, key=lambda reading: reading.description)
 
 
-def _readings(puzzle: Puzzle, cell_N: Ids, letter_N: Ids, spaced: bool) -> list[TextReading]:
-    """The best way of every kind to put these cells back, which are letters or, where `spaced`, also spaces."""
+def _best_way(puzzle: Puzzle, cell_N: Ids, letter_N: Ids, spaced: bool) -> TextReading:
+    """The best way to put these cells back, which are letters or, where `spaced`, also spaces."""
     language = puzzle.language
     ngram = language.ngram("spaced" if spaced else "unspaced")
     pair_costs = language.ngram("spaced-short" if spaced else "unspaced-short").pair_costs()
     n, shown_N = len(letter_N), _shown(len(letter_N))
     text = _TextCost(letter_N, ngram, language.ngram("spaced"))
-    none_RN = np.empty((0, n), np.int64)
+    none_RN = np.empty((0, len(shown_N)), np.int64)
     ways = [] if spaced else [_Places("reversed", {}, np.arange(n)[::-1], log(2), none_RN)]
     for rails in range(2, min(MAX_RAILS, n // 3) + 1):
         place_N = np.argsort(rail_fence(n, rails), kind="stable")
         ways.append(_Places("rail-fence", {"rails": rails}, place_N, log(MAX_RAILS), none_RN))
     ways += _columnar(text, pair_costs)
-    calibration = language.calibrations.of("spaced" if spaced else "unspaced")
-    out = []
-    for way in ways:
-        plain_N = letter_N[way.place_N]
-        cost, *other_costs = text.nats(np.stack([way.place_N, *way.rivals_RN])[:, shown_N])
-        weight_R = np.exp(-calibration.inverse_temperature * (np.array(other_costs) - cost))
-        agrees_RN = letter_N[way.rivals_RN] == plain_N
-        share_N = (1 + weight_R @ agrees_RN) / (1 + weight_R.sum())
-        n_letters = int(np.count_nonzero(plain_N[shown_N] < len(language.letters)))
-        out.append(
-            TextReading(
-                puzzle=puzzle,
-                kind=way.kind,
-                parameters=way.parameters,
-                ngram=ngram,
-                plain_N=plain_N,
-                plaintext=_plaintext(puzzle, way.kind, cell_N[way.place_N], spaced),
-                shows_words=spaced or (way.kind == "reversed" and puzzle.spaced),
-                cost=float(cost),
-                n_letters=n_letters,
-                log_keys=way.log_keys,
-                share_N=share_N,
-            )
-        )
-    return out
+    costs = [float(text.nats(way.place_N[None, shown_N])[0]) for way in ways]
+    cost, way = min(zip(costs, ways, strict=True), key=lambda pair: pair[0] + pair[1].log_keys)
+    plain_N = letter_N[way.place_N]
+    return TextReading(
+        puzzle=puzzle,
+        kind=way.kind,
+        parameters=way.parameters,
+        ngram=ngram,
+        plain_N=plain_N,
+        plaintext=_plaintext(puzzle, way.kind, cell_N[way.place_N], spaced),
+        shows_words=spaced or (way.kind == "reversed" and puzzle.spaced),
+        cost=cost,
+        n_letters=int(np.count_nonzero(plain_N[shown_N] < len(language.letters))),
+        log_keys=way.log_keys,
+        share_N=_shares(
+            text, way, cost, shown_N, language.calibrations.of("spaced" if spaced else "unspaced")
+        ),
+    )
+
+
+def _shares(text: _TextCost, way: _Places, cost: float, shown_N: Ids, calibration: Calibration) -> Floats:
+    """For each letter: the weight of this way and of those that agree with it; beyond those looked at, the mean."""
+    if not len(way.rivals_RN):
+        return np.ones(len(way.place_N))
+    weight_R = np.exp(-calibration.inverse_temperature * (text.nats(way.rivals_RN) - cost))
+    agrees_RN = text.letter_N[way.rivals_RN] == text.letter_N[way.place_N[shown_N]]
+    shown_share_N = (1 + weight_R @ agrees_RN) / (1 + weight_R.sum())
+    share_N = np.full(len(way.place_N), shown_share_N.mean())
+    share_N[shown_N] = shown_share_N
+    return share_N
 
 
 def _plaintext(puzzle: Puzzle, kind: Kind, cell_N: Ids, spaced: bool) -> str:
@@ -250,7 +256,7 @@ def _columnar(text: _TextCost, pair_costs: Floats) -> list[_Places]:
                 {"columns": grid.n_columns, "key": key},
                 grid.places(best_RC[0], np.arange(n)),
                 lgamma(grid.n_columns + 1) + log(MAX_COLUMNS),
-                grid.places(near_RC, np.arange(n)),
+                grid.places(near_RC, _shown(n)),
             )
         )
     return out

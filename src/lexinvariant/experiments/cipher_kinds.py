@@ -11,11 +11,15 @@ import numpy as np
 from lexinvariant.decipher.decipherment import Decipherment
 from lexinvariant.decipher.kind_samples import CIPHERS, Cipher, KindSample, draw_kind_samples, folded, kind_of
 from lexinvariant.decipher.solve import Solver
+from lexinvariant.experiments.cipher_peers import climb_vigenere
 from lexinvariant.experiments.recorder import Recorder
-from lexinvariant.results.cipher_kinds import KindVerdicts
+from lexinvariant.results.cipher_kinds import KindSolver, KindVerdicts
+from lexinvariant.results.decipher import OURS
 
 EDGES = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
 """Bins of confidence."""
+CLIMBED: tuple[Cipher, ...] = ("vigenere", "gronsfeld")
+"""Ciphers that the plain hill climber can read."""
 READABLE = 0.9
 """A text of which so many symbols are right was readable."""
 
@@ -48,8 +52,12 @@ def measure_kinds(
     lengths: Sequence[int],
     n: int,
     seed: int,
+    n_peer: int,
 ) -> None:
-    """`n` texts of every cipher, of all lengths in turn; another language's only where there is text of one."""
+    """`n` texts of every cipher, of all lengths in turn; another language's only where there is text of one.
+
+    Others that can read a cipher get `n_peer` of its texts.
+    """
     language = solver.language
     own = [folded(text, language) for text in documents]
     others = [[folded(text, language) for text in texts] for texts in foreign]
@@ -70,12 +78,31 @@ def measure_kinds(
                 told.append(_tell(solver, sample))
                 advance(1)
         row = recorder.write(_row(cipher, told, lengths))
+        if cipher in CLIMBED and n_peer:
+            some = slice(None, None, -(-len(samples) // n_peer))  # of all lengths
+            _beside_climber(recorder, solver, cipher, samples[some], told[some])
         certain, right = row.certain()
         recorder.log(
             f"{cipher:<15} {row.read:>4} read {row.doubtful:>4} doubtful {row.unread:>4} not ({row.unread_readable} of "
             f"them readable), {row.named / row.n:4.0%} named; said {row.claimed:.1%}, right {row.right:.1%}; of "
             f"{certain:,.0f} symbols given 90% {right:,.0f} are right; {row.median_seconds:.2f} s a text"
         )
+
+
+def _beside_climber(
+    recorder: Recorder, solver: Solver, cipher: Cipher, samples: Sequence[KindSample], told: Sequence[_Told]
+) -> None:
+    """A plain hill climber on some of the texts, and ours on the same."""
+    right, seconds = [], []
+    for sample in samples:
+        started = time.perf_counter()
+        plain = climb_vigenere(sample.text, solver.language)
+        seconds.append(time.perf_counter() - started)
+        right.append(float(np.mean([a == b for a, b in zip(plain, sample.plain, strict=True)])))
+    ours = [one.right for one in told], [one.seconds for one in told]
+    for name, (shares, times) in {OURS: ours, "plain hill climber": (right, seconds)}.items():
+        median = float(np.median(times))
+        recorder.write(KindSolver(cipher=cipher, solver=name, right=shares, median_seconds=median))
 
 
 def _tell(solver: Solver, sample: KindSample) -> _Told:

@@ -120,7 +120,8 @@ def run(options: Options, recorder: Recorder) -> None:
             [document.text for document in read_documents(source)]
             for source in (options.data_text, *options.foreign)
         )
-        measure_kinds(recorder, solver, own, foreign, options.kind_lengths, options.kinds, options.seed)
+        how_many = {"n": options.kinds, "n_peer": options.peer_texts if options.peers else 0}
+        measure_kinds(recorder, solver, own, foreign, options.kind_lengths, seed=options.seed, **how_many)
 
 
 @dataclass(frozen=True)

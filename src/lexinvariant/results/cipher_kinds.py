@@ -57,6 +57,41 @@ class KindVerdicts(Row, experiment="decipher", kind="verdicts"):
         return right / certain if certain else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class KindSolver(Row, experiment="decipher", kind="kind-solver"):
+    """Ours or another solver on the same texts of a cipher that is no simple substitution."""
+
+    cipher: str
+    solver: str
+    right: list[float]
+    """Of each text: the share of its letters that is right."""
+    median_seconds: float
+
+    @property
+    def n(self) -> int:
+        return len(self.right)
+
+    @property
+    def mean_right(self) -> float:
+        return float(np.mean(self.right))
+
+    @property
+    def read(self) -> int:
+        return sum(share >= CERTAIN for share in self.right)
+
+
+def kind_solvers_table(rows: list[KindSolver]) -> Table:
+    columns = [
+        Column[KindSolver]("Cipher", "cipher"),
+        Column("Solver", "solver"),
+        Column("Texts", "n"),
+        Column("Nine letters in ten right", "read"),
+        Column("Letters right", "mean_right", ".1%"),
+        Column("Seconds", "median_seconds", ".2f"),
+    ]
+    return make_table("Solvers of other ciphers on the same texts", rows, columns)
+
+
 def kinds_table(rows: list[KindVerdicts]) -> Table:
     columns = [
         Column[KindVerdicts]("Cipher", "cipher"),

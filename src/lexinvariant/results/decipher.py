@@ -7,7 +7,14 @@ from typing import Literal
 
 import numpy as np
 
-from lexinvariant.results.cipher_kinds import KindVerdicts, kinds_figure, kinds_table, unread_finding
+from lexinvariant.results.cipher_kinds import (
+    KindSolver,
+    KindVerdicts,
+    kind_solvers_table,
+    kinds_figure,
+    kinds_table,
+    unread_finding,
+)
 from lexinvariant.results.figure import Axis, Bars, Figure, Line, Mark, Marks, Panel, Reference
 from lexinvariant.results.intervals import Share, wilson
 from lexinvariant.results.prose import Prose
@@ -102,13 +109,14 @@ class Fresh(Row, experiment="decipher", kind="fresh"):
     median_seconds: float
 
 
-ROWS = (SolverErrors, Reliability, Batch, Fresh, KindVerdicts)
+ROWS = (SolverErrors, Reliability, Batch, Fresh, KindVerdicts, KindSolver)
 
 
 def section(rows: Rows) -> Section | None:
     """Our solver beside others: the newest run of each setting."""
     groups = _in_order(rows.latest_groups(SolverErrors, lambda row: row.setting))
     kinds = rows.latest_of_each(KindVerdicts, lambda row: row.cipher)
+    kind_solvers = rows.latest_of_each(KindSolver, lambda row: (row.cipher, row.solver))
     if not groups and not kinds:
         return None
     sure = _in_order(rows.latest_groups(Reliability, lambda row: row.setting))
@@ -124,7 +132,8 @@ def section(rows: Rows) -> Section | None:
             kinds_figure(kinds, words("kinds")) if kinds else None,
         ),
         [_table(setting, members) for setting, members in groups.items()]
-        + ([kinds_table(kinds)] if kinds else []),
+        + ([kinds_table(kinds)] if kinds else [])
+        + ([kind_solvers_table(kind_solvers)] if kind_solvers else []),
         present(_at_100(groups.get("spaced", [])), _worth(certain, right), unread_finding(kinds)),
     )
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lexinvariant.decipher.cipher import LOWERCASE
-from lexinvariant.decipher.classical import affine, polyalphabetic
+from lexinvariant.decipher.classical import affine, columnar, polyalphabetic
 from lexinvariant.results.paper_texts import PAPER_TEXTS, SYMBOL
 from lexinvariant.text.letters import letters_only, unspaced
 from lexinvariant.web.requests import EncipherRequest
@@ -70,9 +70,15 @@ def examples() -> list[dict[str, Any]]:
         _example("numbers", "In numbers", "A number for each letter.", numbered),
         _example(
             "vigenere",
-            "No substitution",
-            "Several alphabets in turn: it cannot be read, and is told to be so.",
+            "Vigenere's way",
+            "Several alphabets in turn, by a key word.",
             polyalphabetic(letters_only(MESSAGE), [11, 0, 13, 19, 4, 17, 13], "vigenere"),
+        ),
+        _example(
+            "columns",
+            "In columns",
+            "The letters as they are, in other places.",
+            columnar(unspaced(NOTE), [3, 0, 5, 2, 6, 1, 4]),
         ),
     ]
     paper = [

@@ -174,6 +174,15 @@ function looks(values) {
   });
 }
 
+// Where no key of symbols gives the plaintext (several alphabets, other places): its letters, in the places of symbols.
+function letters() {
+  const { trace, reading } = state;
+  if (!reading.letter_confidence?.length || !player.solved) return null;
+  const plain = [...reading.plaintext.toLowerCase()].filter((c) => /\p{L}/u.test(c));
+  let next = 0;
+  return trace.rowAt.map((r) => (r < 0 ? null : { plain: plain[next], p: reading.letter_confidence[next++] }));
+}
+
 function show() {
   const { trace } = state;
   if (!trace) return;
@@ -181,7 +190,7 @@ function show() {
   const room = state.values?.length === trace.size ? state.values : undefined;
   const values = (state.values = player.solved ? trace.solution(room) : trace.at(position, room));
   const now = looks(values);
-  stage.show(now, player.length, state.marked);
+  stage.show(now, player.length, state.marked, letters());
   map.show(values, now, state.marked, player.solved);
   if (state.marked >= 0) inspector.show(values, now[state.marked], player.length);
   const read = trace.share(values, player.length);
@@ -202,10 +211,10 @@ function rest() {
   show();
   if (!state.trace) return;
   map.describe();
-  const now = map.looks;
+  const [now, each] = [map.looks, letters()];
   const text = state.trace.cells.map((cell, t) => {
     const r = state.trace.rowAt[t];
-    const plain = t < player.length ? now[r]?.plain : null;
+    const plain = t < player.length ? (each ? each[t] : now[r])?.plain : null;
     return r < 0 ? cell : !plain ? "·" : state.trace.isCapital(t) ? plain.toUpperCase() : plain;
   });
   find("plaintext").textContent = text.join("");
