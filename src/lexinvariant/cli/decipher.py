@@ -33,7 +33,8 @@ _CRIB = re.compile(r"(.[^=]*)=(.)(?:,|$)", re.DOTALL)  # the symbol itself may b
 class Arguments:
     """Read a substitution cipher: print its plaintext (coloured by confidence on a terminal), what the text is, the
     key, how sure it is and why. Works for letters, digits, glyphs, emoji, numbers or Morse code, with spaces kept or
-    not. Of what it cannot read it says so and what it may be, with exit status 3.
+    not; also for Vigenere ciphers and their kin, and for columnar transpositions. Of what it cannot read it says so
+    and what it may be, with exit status 3.
 
     examples:
       lexinvariant decipher "Myyv my qw vgy chk avcdy qpxkfy, zdk qpxdf dcqckw txvg wcu." --crib y=e,v=t

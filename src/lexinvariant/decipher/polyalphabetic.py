@@ -5,7 +5,8 @@ letters only neighbouring columns matter to each other, so the best key of a tab
 (Viterbi's algorithm, round the ring). The few tableaus and periods that describe the text shortest are refined under
 long n-grams: from the best key and from some with noise, one column after the other takes its best number.
 
-N pairs of neighbouring letters, P columns (the period), K numbers of a key, V letters, R keys at once, W windows.
+Z signs of a text (letters and spaces), N pairs of neighbouring letters, P columns (the period), K numbers of a key, V
+letters, R keys at once, W windows.
 """
 
 from __future__ import annotations
@@ -247,7 +248,9 @@ def looks_polyalphabetic(puzzle: Puzzle) -> bool:
 
 
 def read_polyalphabetic(puzzle: Puzzle) -> TextReading | None:
-    """The text under the best key of any of these ciphers; None where it is too short or has no letters."""
+    """The text under the best key of any of these ciphers; None where there is none: the text is too short, has no
+    letters, or one alphabet does.
+    """
     language, letter_S = puzzle.language, puzzle.letter_S
     n_letters = int(puzzle.count_S.sum())
     if letter_S is None or n_letters < LEAST_LETTERS:
@@ -264,6 +267,8 @@ def read_polyalphabetic(puzzle: Puzzle) -> TextReading | None:
     rng = np.random.default_rng(0)
     refined = [(ring, *_refined(ring, row, rng)) for ring, row in rings[:REFINED]]
     ring, columns, key_P, cost = min(refined, key=lambda found: found[3] + found[0].log_keys)
+    if len(_shortest(key_P)) == 1:
+        return None
     evidence: Evidence = "spaced" if puzzle.spaced else "unspaced"
     share_P = columns.shares(key_P, language.calibrations.of(evidence).inverse_temperature)
     (cell_N,) = np.nonzero(puzzle.symbol_T >= 0)
@@ -313,12 +318,12 @@ def _named(alphabets: KeyAlphabets, key_P: Ids, language: Language) -> tuple[Kin
     word = spelled(key_P)
     if alphabets.kind == "porta":
         return "porta", _likeliest_word([(letters[2 * k], letters[2 * k + 1]) for k in key_P], ngram)
-    least = LIKE_A_WORD * len(word)
-    if alphabets.kind == "gronsfeld" and ngram.nats(word) > least:
+    like_a_word = LIKE_A_WORD * len(word)
+    if alphabets.kind == "gronsfeld" and ngram.nats(word) > like_a_word:
         return "gronsfeld", "".join(map(str, key_P))
     if alphabets.kind in ("vigenere", "gronsfeld"):
         variant = spelled(-key_P)
-        is_variant = ngram.nats(variant) < min(least, ngram.nats(word) - LIKELIER)
+        is_variant = ngram.nats(variant) < min(like_a_word, ngram.nats(word) - LIKELIER)
         return ("variant-beaufort", variant) if is_variant else ("vigenere", word)
     return alphabets.kind, word
 
