@@ -172,8 +172,10 @@ def test_what_a_reading_tells(reading: Decipherment) -> None:
         "alternatives",
         "notation",
         "seconds",
+        "letter_confidence",
     }
     assert set(told) == own
+    assert told["letter_confidence"] == []
     assert told["verdict"]["status"] == "read"
     assert set(told["alternatives"][0]) == {"plaintext", "key", "probability"}
     assert reading.seconds > 0
