@@ -58,7 +58,7 @@ class Trial:
 
     @property
     def is_right(self) -> bool:
-        return self.kind == "substitution" and self.right >= 0.7
+        return self.kind in ("substitution", "homophonic") and self.right >= 0.7
 
     @property
     def is_half_right(self) -> bool:
@@ -134,6 +134,7 @@ def moved_tests(language: Language, documents: Sequence[str]) -> Language:
         "judge_spaced": "spaced",
         "judge_unspaced": "unspaced",
         "characters": "ascii",
+        "homophonic": "unspaced",
     }
     for evidence, setting in settings.items():
         judge = language.judge if evidence.startswith("judge") else None

@@ -56,7 +56,9 @@ KINDS: Mapping[Kind, KindFacts] = {
         "a Vigenere cipher or one of its kin", "several alphabets in turn, with period {period}"
     ),
     "transposition": KindFacts("a transposition", "the letters of {language} in another order"),
-    "homophonic": KindFacts("a homophonic cipher", "{symbols} symbols, several for each common letter"),
+    "homophonic": KindFacts(
+        "a homophonic cipher", "{symbols} symbols for the letters of {language}, several for each common one"
+    ),
     "other-language": KindFacts(
         "a substitution of another language",
         "symbols follow each other as letters do, but not those of {language}",
