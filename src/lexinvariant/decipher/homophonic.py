@@ -57,9 +57,8 @@ class KeyCosts:
         width = int(count_S.sum()) + 1
         self.usage_S = (width + count_S).astype(np.int32)
         n_H1, count_N = np.arange(problem.n_symbols + 1)[:, None], np.arange(width)
-        choice_HN = gammaln(np.maximum(EVENNESS * n_H1 + count_N, 1e-9)) - gammaln(
-            np.maximum(EVENNESS * n_H1, 1e-9)
-        )
+        even_H1 = np.maximum(EVENNESS * n_H1, 1e-9)  # a letter without symbols does not occur
+        choice_HN = gammaln(even_H1 + count_N) - gammaln(even_H1)
         self.choice_U = np.round(SCALE * choice_HN).astype(np.int32).ravel()
 
     def totals(self, key_SR: Ints) -> NDArray[np.int64]:
