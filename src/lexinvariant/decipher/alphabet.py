@@ -32,8 +32,8 @@ KEPT = -1
 WORD_BREAK = -1
 """In the place of a symbol's number, in a row of symbols: a word ends here. (It is a run of kept cells.)"""
 _EVEN = 0.85
-"""Share of the letters' index of coincidence below which symbols are used evenly. (Of validation texts of 240 characters,
-all enciphered, one in twenty is below it; of homophonic ones with 36 symbols, all are.)"""
+"""Share of the letters' index of coincidence below which symbols are used evenly. (Of validation texts of 240
+characters, all enciphered, one in twenty is below it; of homophonic ones with 36 symbols, all are.)"""
 _SAMPLE = 20_000  # cells of a long text that are looked at to see what was enciphered
 
 
