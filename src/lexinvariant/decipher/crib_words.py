@@ -35,6 +35,8 @@ def pinned_by_words(puzzle: Puzzle, known: Mapping[int, str], words: Sequence[st
         raise UserError(
             "Words can be placed where letters were enciphered alone: give cribs symbol by symbol."
         )
+    if puzzle.is_homophonic:
+        raise UserError("Words fit anywhere where letters have several symbols: give cribs symbol by symbol.")
     pinned = dict(known)
     for word in sorted(words, key=len, reverse=True):
         letters = puzzle.language.unspaced(word)

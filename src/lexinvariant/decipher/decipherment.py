@@ -112,8 +112,8 @@ class KeyPosterior:
         """How good the best key's reading is, for the verdict."""
         language = self.puzzle.language
         test = language.calibrations.of(self.evidence).fit
-        cost = self.ngram_cost if self.evidence == "characters" else float(self.candidates.cost_N[0])
-        cost /= self.n_letters
+        judged = self.evidence in ("judge_spaced", "judge_unspaced")
+        cost = (float(self.candidates.cost_N[0]) if judged else self.ngram_cost) / self.n_letters
         return Reading(
             self.kind,
             test.probability(cost, self.n_telling, self.effort),
@@ -133,8 +133,11 @@ class KeyPosterior:
         share_SV = np.zeros((self.problem.n_symbols, self.problem.ngram.size))
         for key_S, weight in zip(self.candidates.key_NS, weight_N, strict=True):
             share_SV[np.arange(self.problem.n_symbols), key_S] += weight
-        symbol_S, letter_S = linear_sum_assignment(self.puzzle.count_S[:, None] * share_SV, maximize=True)
-        return letter_S, share_SV[symbol_S, letter_S], weight_N
+        if self.puzzle.is_homophonic:
+            letter_S = np.argmax(share_SV, axis=1)
+        else:
+            _, letter_S = linear_sum_assignment(self.puzzle.count_S[:, None] * share_SV, maximize=True)
+        return letter_S, share_SV[np.arange(len(letter_S)), letter_S], weight_N
 
     def spelled(self, key_S: NDArray[np.integer]) -> dict[str, str]:
         """What each cipher symbol stands for."""

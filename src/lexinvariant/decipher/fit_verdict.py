@@ -59,7 +59,7 @@ class Trial:
 
     @property
     def is_right(self) -> bool:
-        return self.kind == "substitution" and self.right >= 0.7
+        return self.kind in ("substitution", "homophonic") and self.right >= 0.7
 
     @property
     def is_half_right(self) -> bool:
@@ -98,7 +98,7 @@ def fit_verdict(
                     pairs = zip(sample.symbols, sample.plain, strict=True)
                     right = float(np.mean([key[symbol] == plain for symbol, plain in pairs]))
                     trials += _trials(kind_of(cipher), posterior, right)
-                    if cipher != "substitution":
+                    if cipher != "substitution" and not trials[-1].is_right:
                         posteriors.append((kind_of(cipher), posterior, posterior.puzzle.letter_S))
                     if cipher == "other-language":  # it may also stand there as it is
                         truth = dict(zip(sample.symbols, sample.plain, strict=True))
@@ -135,6 +135,7 @@ def moved_tests(language: Language, documents: Sequence[str]) -> Language:
         "judge_spaced": "spaced",
         "judge_unspaced": "unspaced",
         "characters": "ascii",
+        "homophonic": "unspaced",
     }
     for evidence, setting in settings.items():
         judge = language.judge if evidence.startswith("judge") else None
@@ -169,7 +170,7 @@ def _open_minded(language: Language) -> Language:
 def _trials(kind: Kind, posterior: KeyPosterior, right: float) -> list[Trial]:
     """The n-gram's word on a reading, and the judge's where it was asked."""
     by_ngram: Evidence = posterior.evidence
-    if by_ngram != "characters":
+    if by_ngram not in ("characters", "homophonic"):
         by_ngram = "spaced" if " " in posterior.problem.ngram.alphabet else "unspaced"
     n, cost = posterior.n_letters, posterior.ngram_cost
     found = [Trial(kind, by_ngram, cost / n, posterior.n_telling, posterior.effort, right)]

@@ -36,9 +36,10 @@ LANGUAGE_FILE = "language.json"
 JUDGE_FOLDER = "judge"
 Table = Literal["spaced", "spaced-short", "unspaced", "unspaced-short", "characters"]
 """n-grams of words, of letters without spaces (long ones, and short ones for the first search), of all characters."""
-Evidence = Literal["spaced", "unspaced", "judge_spaced", "judge_unspaced", "characters"]
+Evidence = Literal["spaced", "unspaced", "judge_spaced", "judge_unspaced", "characters", "homophonic"]
 """What a key was chosen by: n-grams of letters, with word breaks or without; n-grams and the judge, which knows less
-where it sees no spaces; or n-grams of characters, with the lexinvariant model where there is one."""
+where it sees no spaces; n-grams of characters, with the lexinvariant model where there is one; or n-grams of letters
+among many-to-one keys, under which nonsense reads better."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +149,12 @@ class Calibrations:
     judge_spaced: Calibration
     judge_unspaced: Calibration
     characters: Calibration
+    homophonic: Calibration | None = None
+    """None: as for letters without word breaks."""
 
     def of(self, evidence: Evidence) -> Calibration:
-        calibration: Calibration = getattr(self, evidence)
-        return calibration
+        calibration: Calibration | None = getattr(self, evidence)
+        return self.unspaced if calibration is None else calibration
 
 
 @dataclass(frozen=True)

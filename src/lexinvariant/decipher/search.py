@@ -183,7 +183,7 @@ def anneal(
     for step, pair in enumerate(order):
         if step % effort.resample_every == 0 and step:
             stop_if_given_up()
-            chosen_R = _resample(total_R, (inverse_temperature[step] - resampled_at) / SCALE, rng)
+            chosen_R = resample(total_R, (inverse_temperature[step] - resampled_at) / SCALE, rng)
             resampled_at = inverse_temperature[step]
             key_SR, code_TR, cost_TR = key_SR[:, chosen_R], code_TR[:, chosen_R], cost_TR[:, chosen_R]
             total_R = total_R[chosen_R]
@@ -218,7 +218,7 @@ def anneal(
     return unique_candidates(problem, every_SR, np.concatenate([best_R, total_R]) / SCALE), key_SR
 
 
-def _resample(total_R: NDArray[np.int64], colder: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def resample(total_R: NDArray[np.int64], colder: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """Systematic resampling: indices of keys, in proportion to exp(-colder * cost)."""
     weight_R = np.cumsum(np.exp(-colder * (total_R - total_R.min())))
     mark_R = (np.arange(len(total_R)) + rng.random()) / len(total_R) * weight_R[-1]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lexinvariant.decipher import search
+from lexinvariant.decipher import homophonic, search
 from lexinvariant.decipher.alphabet import WORD_BREAK, Alphabet, Puzzle, check_cribs, make_puzzle
 from lexinvariant.decipher.arguments import check_arguments
 from lexinvariant.decipher.crib_words import pinned_by_words
@@ -160,6 +160,8 @@ class Solver:
         """The best keys of all."""
         if puzzle.kind == "ascii":
             return self._search_characters(puzzle, known)
+        if puzzle.is_homophonic:
+            return self._search_homophones(puzzle, known, alphabet)
         tries = [self._search_letters(puzzle, known, spaced=puzzle.spaced)]
         if puzzle.kind == "glyphs" and not puzzle.spaced and not unspaced:
             # One of the glyphs may be the space.
@@ -169,12 +171,53 @@ class Solver:
         may_be_other = puzzle.kind == "glyphs" and alphabet == "auto"
         long_enough = len(puzzle.symbol_T) >= settings.not_language_min_symbols
         if may_be_other and long_enough and best.nats_per_symbol > settings.not_language_above:
-            # Letters alone make no sense of it: perhaps capitals, digits and punctuation are among the glyphs.
-            wider = make_puzzle(puzzle.cells, self.language, "ascii", notation=puzzle.notation)
-            renamed = {wider.symbols.index(puzzle.symbols[s]): plain for s, plain in known.items()}
-            other = self._search_characters(wider, renamed)
+            # Letters alone make no sense of it.
+            other = self._search_all_characters(puzzle, known)
             return min(best, other, key=lambda posterior: posterior.nats_per_symbol)
         return best
+
+    def _search_homophones(
+        self, puzzle: Puzzle, known: Mapping[int, str], alphabet: Alphabet
+    ) -> KeyPosterior:
+        """Keys in which letters have several symbols; word breaks that make no sense may be ends of lines."""
+        found = [self._search_many_to_one(puzzle, known)]
+        if puzzle.spaced and found[-1].reading().probability < LEAST_READ:
+            found.append(self._search_many_to_one(replace(puzzle, spaced=False), known))
+        may_be_other = alphabet == "auto" and len(set(puzzle.cells)) <= len(self.language.characters)
+        if may_be_other and max(p.reading().probability for p in found) < LEAST_READ:
+            found.append(self._search_all_characters(puzzle, known))
+        return max(found, key=lambda posterior: posterior.reading().probability)
+
+    def _search_many_to_one(self, puzzle: Puzzle, known: Mapping[int, str]) -> KeyPosterior:
+        settings, spaced, n_symbols = self.language.letter_search, puzzle.spaced, len(puzzle.symbols)
+        short = self.language.ngram("spaced-short" if spaced else "unspaced-short")
+        most = max(settings.searched_symbols, homophonic.LETTERS_PER_SYMBOL * n_symbols)
+        problem = self._letter_problem(puzzle, known, spaced)
+        problem = replace(problem, pieces=_sample_pieces(puzzle.words, most, n_symbols))
+        candidates = homophonic.find_keys(problem, short, homophonic.FIRST)
+        stuck_above = settings.stuck_above_spaced if spaced else settings.stuck_above_unspaced
+        may_be_read = puzzle.count_S.sum() >= homophonic.LEAST_PER_SYMBOL * n_symbols
+        if may_be_read and _nats_per_symbol(problem, candidates) > stuck_above:
+            again = homophonic.find_keys(problem, short, homophonic.RETRY)
+            candidates = search.merge_candidates(problem, [candidates, again])
+        if len(puzzle.words) > most:
+            pieces = _sample_pieces(puzzle.words, settings.compared_symbols, n_symbols)
+            problem = replace(problem, pieces=pieces)
+            candidates = homophonic.improve(problem, short, candidates.key_NS[: settings.compared_keys])
+        if spaced:  # whether it is a reading is told by the letters alone, so that one test serves both
+            letters = _sample_pieces(
+                replace(puzzle, spaced=False).words, settings.compared_symbols, n_symbols
+            )
+            problem = replace(problem, ngram=self.language.ngram("unspaced"), pieces=letters)
+        log_keys = homophonic.log_keys(n_symbols - len(known), self.language.letter_frequencies)
+        facts = {"symbols": n_symbols}
+        return KeyPosterior(puzzle, problem, candidates, "homophonic", "homophonic", facts, log_keys)
+
+    def _search_all_characters(self, puzzle: Puzzle, known: Mapping[int, str]) -> KeyPosterior:
+        """The glyphs may stand for capitals, digits and punctuation as well."""
+        wider = make_puzzle(puzzle.cells, self.language, "ascii", notation=puzzle.notation)
+        renamed = {wider.symbols.index(puzzle.symbols[s]): plain for s, plain in known.items()}
+        return self._search_characters(wider, renamed)
 
     def _search_letters(self, puzzle: Puzzle, known: Mapping[int, str], spaced: bool) -> KeyPosterior:
         """Search with short n-grams, then with long ones, then ask the judge about a short text.

@@ -130,7 +130,9 @@ def trace(
     puzzle = make_puzzle(text, language, alphabet, unspaced, notation)
     known = check_cribs(puzzle, cribs or {}, crib_text)
     names = list(model.vocab.decode(range(model.vocab.size)))
-    columns = names if puzzle.kind == "ascii" else list(language.letters)
+    # The model takes every symbol for another character, so more symbols than letters need more characters.
+    only_letters = puzzle.kind != "ascii" and not puzzle.is_homophonic
+    columns = list(language.letters) if only_letters else names
     if unknown := sorted({*columns, *known.values()} - {*names}):
         raise UserError(
             f"The model does not know {unknown[0]!r}: give one that was trained on text in {language.name}."
@@ -152,7 +154,7 @@ def trace(
     score_FSC, seen_FS = decayed_scores(symbol_T, logp_TC, n_symbols, lengths, language.trace_decay)
     crib = {s: columns.index(name) for s, name in known.items() if s < n_symbols}
     p_FSC = soft_keys(score_FSC, seen_FS, crib)
-    likely_C = (p_FSC.max(axis=(0, 1), initial=0) >= _MIN_SHOWN) | (puzzle.kind != "ascii")
+    likely_C = (p_FSC.max(axis=(0, 1), initial=0) >= _MIN_SHOWN) | only_letters
     return Trace(
         cells=tuple(cells),
         symbol_T=symbol_T,

@@ -85,7 +85,9 @@ KINDS: Mapping[Kind, KindFacts] = {
     ),
     "reversed": KindFacts("a text turned round", "{language}, to be read from its end"),
     "transposition": KindFacts("a transposition", "the letters of {language} in another order"),
-    "homophonic": KindFacts("a homophonic cipher", "{symbols} symbols, several for each common letter"),
+    "homophonic": KindFacts(
+        "a homophonic cipher", "{symbols} symbols for the letters of {language}, several for each common one"
+    ),
     "other-language": KindFacts(
         "a substitution of another language",
         "symbols follow each other as letters do, but not those of {language}",
