@@ -173,7 +173,7 @@ PRESETS = {
     ),
     "sums": Preset(
         _SUMS,
-        "characters, 0.6M parameters, for sums in words (data prepare sums:8000): about ten minutes on 2 cores",
+        "characters, 0.6M parameters, for sums in words (data prepare sums:8000): about five minutes on 2 cores",
     ),
     "char-small": Preset(
         _CHAR_SMALL,
