@@ -94,7 +94,7 @@ def test_the_section_is_drawn_from_what_was_written(
     ]
     for figure in made.figures:
         assert draw(figure, "light").axes
-    assert [table.rows[0][0] for table in made.tables[:2]] == ["ours: data, char128"] * 2
+    assert [table.rows[0][0] for table in made.tables[:2]] == ["ours: data, 128 characters"] * 2
     assert [finding.measure.split()[0] for finding in made.findings][:2] == ["LookUp", "Permutation"]
 
 

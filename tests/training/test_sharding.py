@@ -137,7 +137,7 @@ def test_zero_takes_the_devices_that_the_other_axis_leaves(
     assert (mesh.shape["data"], mesh.shape["fsdp"]) == shape
 
 
-@pytest.mark.parametrize(("data", "fsdp"), [(9, 1), (1, 9), (4, 4), (0, 16), (9, 0), (-1, 1), (1, -2)])
+@pytest.mark.parametrize(("data", "fsdp"), [(9, 1), (1, 9), (4, 4), (0, 16), (9, 0)])
 def test_a_mesh_that_does_not_fit_is_refused(data: int, fsdp: int) -> None:
     with pytest.raises(UserError, match="8 device"):
         make_mesh(ShardingConfig(data=data, fsdp=fsdp))
