@@ -27,7 +27,8 @@ from lexinvariant.text import Data, HuggingFaceVocab, Pieces, Split, WeightedPie
 from lexinvariant.training import init
 from lexinvariant.training.checkpoint import CheckpointStore
 from lexinvariant.training.evaluate import Evaluation, counting_metrics, evaluate
-from lexinvariant.training.metrics import MetricsLog
+from lexinvariant.training.hosts import Agreement, from_first_host, on_first_host
+from lexinvariant.training.metrics import MetricsLog, NoLog
 from lexinvariant.training.progress import TrainProgress
 from lexinvariant.training.setup import TrainSetup, build, device_batch
 from lexinvariant.training.sharding import host_rows
@@ -42,6 +43,8 @@ class Outcome:
     finished: bool
     folder: Path
     evaluation: Evaluation | None
+    is_ours_to_tell: bool = True
+    """Of several hosts that train together, one writes and speaks."""
 
     @property
     def model_folder(self) -> Path:
@@ -64,7 +67,9 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
     }
 
     setup = build(config)
-    folder.mkdir(parents=True, exist_ok=True)
+    is_first = jax.process_index() == 0
+    if is_first:
+        folder.mkdir(parents=True, exist_ok=True)
     with (
         _only_run_in(folder),
         CheckpointStore(
@@ -74,16 +79,24 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
     ):
         state = _resume(setup, store, notes)
         start = int(state.step)
-        if start == 0:
+        # Of what is on the disk one host tells the others: a shared disk may show them different things.
+        [has_model] = from_first_host([(folder / "model" / "model.safetensors").exists()])
+        if start == 0 and is_first:
             (folder / "config.json").write_text(configs.to_json(config), encoding="utf-8")
             data.vocab.save(folder)
-        elif start == config.steps and (folder / "model" / "model.safetensors").exists():
-            print(f"{name}: the run in {folder} is finished already, there is nothing to do", file=sys.stderr)
-            return Outcome(start, True, folder, None)
+        if start == config.steps and has_model:
+            if is_first:
+                print(
+                    f"{name}: the run in {folder} is finished already, there is nothing to do",
+                    file=sys.stderr,
+                )
+            return Outcome(start, True, folder, None, is_first)
         flop_per_token = config.model.flop_per_token(config.model.context)
         with (
-            closing(MetricsLog(folder, start, config.run.tensorboard)) as log,
-            TrainProgress(name, config.steps, start, config.tokens_per_step, flop_per_token) as progress,
+            closing(MetricsLog(folder, start, config.run.tensorboard) if is_first else NoLog()) as log,
+            TrainProgress(
+                name, config.steps, start, config.tokens_per_step, flop_per_token, quiet=not is_first
+            ) as progress,
         ):
             if start:
                 progress.print_line(f"{name}: going on from step {start} in {folder}")
@@ -94,14 +107,12 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
             state, last = _train_steps(run, state, stop)
         finished = int(state.step) == config.steps
         if finished:
-            save_model(
-                folder / "model",
-                config.model,
-                state.params,
-                data.vocab,
-                notes={"step": config.steps, **notes},
-            )
-    return Outcome(int(state.step), finished, folder, last)
+            params = on_first_host(state.params)
+            if params is not None:
+                save_model(
+                    folder / "model", config.model, params, data.vocab, notes={"step": config.steps, **notes}
+                )
+    return Outcome(int(state.step), finished, folder, last, is_first)
 
 
 def _only_run_in(folder: Path) -> AbstractContextManager[None]:
@@ -119,7 +130,7 @@ class _Run(NamedTuple):
     valid_pieces: Split
     store: CheckpointStore
     notes: dict[str, Any]
-    log: MetricsLog
+    log: MetricsLog | NoLog
     progress: TrainProgress
     counting: dict[str, float]
 
@@ -132,7 +143,8 @@ def _train_steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainSt
     deadline = time.monotonic() + 60 * (every.stop_after_minutes or math.inf)
     pending: tuple[int, dict[str, jax.Array]] | None = None
     evaluation: Evaluation | None = None
-    while step < config.steps and not stop:
+    agreement = Agreement(run.setup.mesh)
+    while step < config.steps and not agreement.any_host(bool(stop)):
         batch = run.train_pieces.batch(config.seed, step, config.batch_size, rows)
         on_device = device_batch(batch.tok_BT, batch.mask_BT, config.batch_size, run.setup.mesh)
         with jax.transfer_guard("disallow"):  # a hidden transfer would make the device wait
@@ -195,6 +207,7 @@ def _evaluate(run: _Run, step: int, state: TrainState) -> Evaluation:
         batch_size=config.batch_size,
         seed=config.seed,
         dtype=config.dtype,
+        mesh=run.setup.mesh,
     )
     _refuse_nan(step, evaluation.metrics)
     by_position = {"loss_by_position": evaluation.loss_by_position}

@@ -40,6 +40,16 @@ class MetricsLog:
             self._board.close()
 
 
+class NoLog:
+    """The log of a host that leaves writing to another."""
+
+    def write(self, step: int, kind: str, metrics: Mapping[str, Any]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The rows of a metrics.jsonl; lines that a kill or a bad disk has spoilt are left out."""
     rows = []

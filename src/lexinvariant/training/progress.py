@@ -50,9 +50,16 @@ class TrainProgress:
     """The live line of a run; where there is no terminal, a plain line now and then."""
 
     def __init__(
-        self, name: str, steps: int, start: int, tokens_per_step: int, flop_per_token: float
+        self,
+        name: str,
+        steps: int,
+        start: int,
+        tokens_per_step: int,
+        flop_per_token: float,
+        *,
+        quiet: bool = False,
     ) -> None:
-        self._console = Console(stderr=True)
+        self._console = Console(stderr=True, quiet=quiet)
         self._live = self._console.is_terminal
         self._name, self._steps = name, steps
         self._tokens_per_step, self._flop_per_token = tokens_per_step, flop_per_token

@@ -16,6 +16,7 @@ from lexinvariant.training.sharding import (
     REPLICATED,
     check_batch,
     host_rows,
+    lay_out,
     make_mesh,
     optimizer_shardings,
     param_shardings,
@@ -58,9 +59,9 @@ def build(config: TrainConfig) -> TrainSetup:
 
     def fresh() -> TrainState:
         # Not one jit: XLA fuses the random draws of all parameters into kernels that take minutes to compile.
-        params = jax.device_put(initial_params(config), on_params)
+        params = jax.tree.map(lay_out, initial_params(config), on_params)
         moments = jax.jit(optimizer.init, out_shardings=shardings.optimizer)(params)
-        return TrainState(jax.device_put(jnp.zeros((), jnp.int32), shardings.step), params, moments)
+        return TrainState(lay_out(jnp.zeros((), jnp.int32), shardings.step), params, moments)
 
     abstract = TrainState(jax.ShapeDtypeStruct((), jnp.int32), shapes, jax.eval_shape(optimizer.init, shapes))
 
