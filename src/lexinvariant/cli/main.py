@@ -11,6 +11,7 @@ from lexinvariant.errors import UserError, exit_code, nearest
 COMMANDS = {
     "demo": "see all of it at work on small models",
     "train": "train a model from a preset, or go on with a run",
+    "plan": "what a run would take, before it is paid for",
     "export": "turn a run into a model that can be loaded and shared",
     "decipher": "read a substitution cipher",
     "semantic": "read a text whose words were replaced by made-up ones",

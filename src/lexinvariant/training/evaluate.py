@@ -6,10 +6,11 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.model.batches import machine_mesh
+from lexinvariant.model.layout import gathered_but_layers
 from lexinvariant.model.lexicon import is_new
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
@@ -38,7 +39,7 @@ class Evaluation:
         return self.metrics | {"tail_perplexity": self.tail_perplexity}
 
 
-@partial(jax.jit, static_argnames=("config", "dtype"))
+@partial(jax.jit, static_argnames=("config", "mesh", "dtype"))
 def _evaluate_batch(
     params: Params,
     config: ModelConfig,
@@ -46,9 +47,17 @@ def _evaluate_batch(
     mask_BT: jax.Array,
     piece_B: jax.Array,
     seed: jax.Array,
+    mesh: AbstractMesh,
     dtype: str,
 ) -> tuple[BatchSums, jax.Array, jax.Array]:
-    key_B = evaluation_keys(seed, piece_B)
+    with jax.sharding.use_abstract_mesh(mesh):
+        return _sums_by_position(params, config, tok_BT, mask_BT, evaluation_keys(seed, piece_B), dtype)
+
+
+def _sums_by_position(
+    params: Params, config: ModelConfig, tok_BT: jax.Array, mask_BT: jax.Array, key_B: jax.Array, dtype: str
+) -> tuple[BatchSums, jax.Array, jax.Array]:
+    params = gathered_but_layers(params)
     output = forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
     loss_T = -jnp.sum(output.logp_BT, axis=0, where=mask_BT)
     # A new symbol costs a lexinvariant model at least log(number of unseen ones): a loss that says nothing of skill.
@@ -96,7 +105,9 @@ def evaluate(
         inputs = (
             to_devices(array, mesh) for array in (batch.tok_BT, mask_BT, index_B[rows].astype(np.int32))
         )
-        sums, batch_loss_T, batch_count_T = _evaluate_batch(params, config, *inputs, seed_32, dtype)
+        sums, batch_loss_T, batch_count_T = _evaluate_batch(
+            params, config, *inputs, seed_32, mesh.abstract_mesh, dtype
+        )
         total = sums if total is None else jax.tree.map(jnp.add, total, sums)
         loss_T, count_T = loss_T + batch_loss_T, count_T + batch_count_T
     assert total is not None

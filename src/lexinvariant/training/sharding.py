@@ -56,7 +56,10 @@ def param_shardings(config: ModelConfig, mesh: Mesh) -> Params:
 
 
 def optimizer_shardings(
-    optimizer: optax.GradientTransformation, abstract_params: Params, shardings: Params, mesh: Mesh
+    optimizer: optax.GradientTransformation,
+    abstract_params: Params,
+    shardings: Params,
+    mesh: Mesh,
 ) -> Any:
     """Moments lie as their parameters do; what has another shape (factored moments, counts) is replicated."""
     replicated = NamedSharding(mesh, REPLICATED)
