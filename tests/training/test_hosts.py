@@ -133,7 +133,7 @@ def assert_same_result(folder: Path, expected: Path) -> None:
 def test_a_killed_process_stops_the_other_with_a_sentence(story: Story) -> None:
     survivor, victim = story.first
     assert victim.code == -signal.SIGKILL
-    assert survivor.code == 2
+    assert survivor.code == distributed.TRY_AGAIN
     assert survivor.said.splitlines()[-1].startswith(LOST)
     assert "the run goes on from its newest checkpoint" in survivor.said.splitlines()[-1]
     assert story.seconds_to_stop < 60

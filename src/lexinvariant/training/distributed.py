@@ -22,10 +22,7 @@ from lexinvariant.errors import UserError, exit_code
 ALONE = "no"  # what --distributed is given on a machine that only looks like one of many
 LONGEST_CAUSE = 200  # characters of what jax says
 SECONDS_TO_FINISH = 3600  # the others wait so long for host 0 to write the model and the curves
-LOST = (
-    "another process of the run has ended or cannot be reached. If none of them gave another reason, give the same "
-    "command to all of them, also to fewer or more: the run goes on from its newest checkpoint."
-)
+TRY_AGAIN = 75  # the exit code of a run that only has to be started again (EX_TEMPFAIL of sysexits.h)
 
 
 @dataclass(frozen=True)
@@ -124,8 +121,17 @@ def run_in_cluster(cluster: Cluster, heartbeat_seconds: int, work: Callable[[], 
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code >= 0:
         return code
-    print(f"lexinvariant: Training was ended ({signal.Signals(-code).name}): {LOST}", file=sys.stderr)
-    return 2
+    return _say_that_others_are_lost(signal.Signals(-code).name)
+
+
+def _say_that_others_are_lost(cause: str) -> int:
+    print(
+        f"lexinvariant: Training was ended ({cause}): another process of the run has ended or cannot be reached. If "
+        "none of them gave another reason, give the same command to all of them, also to fewer or more: the run goes "
+        "on from its newest checkpoint.",
+        file=sys.stderr,
+    )
+    return TRY_AGAIN
 
 
 def _end_without_parent(parent_is_there: int) -> None:
@@ -144,7 +150,7 @@ def _work_as_one_of_many(cluster: Cluster, heartbeat_seconds: int, work: Callabl
     except jax.errors.JaxRuntimeError as error:
         if not re.search("gloo|nccl|connect|heartbeat|coordination|barrier", str(error), re.IGNORECASE):
             raise
-        raise UserError(f"Training was ended ({_shortened(error)}): {LOST}") from error
+        return _say_that_others_are_lost(_shortened(error))
 
 
 def _join(cluster: Cluster, heartbeat_seconds: int) -> None:

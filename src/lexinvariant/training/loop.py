@@ -34,6 +34,8 @@ from lexinvariant.training.setup import TrainSetup, build, device_batch
 from lexinvariant.training.sharding import host_rows
 from lexinvariant.training.step import TrainState
 
+SECONDS_OF_ONE_REQUEST = 1.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
@@ -300,11 +302,16 @@ def _stop_signals() -> Iterator[list[int]]:
     """A list that gets the signal's number when the process is asked to end: the loop then saves and returns."""
     received: list[int] = []
     previous: dict[int, Any] = {}
+    asked = math.inf
 
     def note(number: int, frame: Any) -> None:
-        if received:  # asked twice: do not make the user wait
+        nonlocal asked
+        # Asked twice: do not make the user wait. A scheduler may send one request to a process and to its parent, which
+        # passes it on.
+        if time.monotonic() - asked > SECONDS_OF_ONE_REQUEST:
             signal.signal(number, previous[number])
             signal.raise_signal(number)
+        asked = min(asked, time.monotonic())
         received.append(number)
 
     try:
