@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -164,6 +165,56 @@ def test_one_process_speaks_and_both_write_checkpoints_that_one_has_sealed(story
     assert manifest.keys() == written - {"manifest.json"}
     for process in ("ocdbt.process_0", "ocdbt.process_1"):
         assert any(process in name for name in manifest), "each process has written its shards"
+
+
+def in_a_child(does: str) -> subprocess.Popen[str]:
+    """A process that runs `does` as its child's training, without jax."""
+    code = f"""
+import os, signal, sys, time
+from lexinvariant.training import distributed
+def train(*_):
+    print(os.getpid(), flush=True)
+    {does}
+distributed._work_as_one_of_many = train
+sys.exit(distributed.run_in_cluster(distributed.Cluster(), 5, lambda: 0))
+"""
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("does", "code", "says"),
+    [
+        ("return 0", 0, ""),
+        ("raise distributed.UserError('So not.')", 2, "lexinvariant: So not."),
+        ("1 / 0", 1, "ZeroDivisionError"),
+        ("os.abort()", 75, "lexinvariant: Training was ended (SIGABRT): another process"),
+        (
+            "os.kill(os.getpid(), signal.SIGKILL)",
+            75,
+            "ended by SIGKILL (there may have been too little memory)",
+        ),
+        ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)", 128 + signal.SIGTERM, ""),
+    ],
+)
+def test_whatever_ends_training_its_parent_says_so(does: str, code: int, says: str) -> None:
+    process = in_a_child(does)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert says in said and bool(said) == bool(says)
+
+
+def test_training_does_not_outlive_its_parent() -> None:
+    process = in_a_child("time.sleep(60)")
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    process.kill()
+    process.communicate(timeout=30)  # ends when the child, too, has closed what it writes to
+    with pytest.raises(ProcessLookupError):
+        for _ in range(100):
+            os.kill(child, 0)
+            time.sleep(0.05)
 
 
 def test_all_hosts_stop_after_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:

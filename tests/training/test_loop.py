@@ -279,16 +279,10 @@ class TestLossSpikes:
         monkeypatch.setattr(loop, "build", build)
         return numbers
 
-    def command(self, log_every: int = 1) -> list[str]:
-        every = [
-            "--run.save-every",
-            "10",
-            "--run.eval-every",
-            str(self.STEPS),
-            "--run.log-every",
-            str(log_every),
-        ]
-        return [*TOY, "--steps", str(cls.STEPS), *every]
+    @classmethod
+    def command(cls, log_every: int = 1) -> list[str]:
+        every = f"--run.save-every 10 --run.eval-every {cls.STEPS} --run.log-every {log_every}"
+        return [*TOY, "--steps", str(cls.STEPS), *every.split()]
 
     @pytest.fixture(scope="class")
     @classmethod

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from lexinvariant import presets
+from lexinvariant.checks import whole_number
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.text.frequency import ADVICE, still_counting
@@ -102,6 +103,7 @@ def main(argv: list[str]) -> int:
     name, *rest = argv
     default = Arguments(out=Path("runs") / name, config=presets.preset(name))
     arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")
+    whole_number(arguments.heartbeat_seconds, "--heartbeat-seconds", least=1)
     cluster = find_cluster(arguments.distributed, os.environ)
     if cluster is None:
         return _train(name, rest, arguments, default)

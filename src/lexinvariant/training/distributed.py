@@ -22,6 +22,7 @@ from lexinvariant.errors import UserError, exit_code
 ALONE = "no"  # what --distributed is given on a machine that only looks like one of many
 LONGEST_CAUSE = 200  # characters of what jax says
 SECONDS_TO_FINISH = 3600  # the others wait so long for host 0 to write the model and the curves
+GO_ON = "Give the same command to all processes, also to fewer or more: the run goes on from its newest checkpoint."
 TRY_AGAIN = 75  # the exit code of a run that only has to be started again (EX_TEMPFAIL of sysexits.h)
 
 
@@ -116,19 +117,30 @@ def run_in_cluster(cluster: Cluster, heartbeat_seconds: int, work: Callable[[], 
             # Not through Python's own end: there jax would wait for all others, and they for this process.
             os._exit(code)
     os.close(parent_is_there)
+    passed_on: set[int] = set()
+
+    def pass_on(number: int, _: Any) -> None:
+        passed_on.add(number)
+        os.kill(child, number)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: os.kill(child, number))
+        signal.signal(number, pass_on)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code >= 0:
         return code
-    return _say_that_others_are_lost(signal.Signals(-code).name)
+    if -code in passed_on:  # so early that nothing was there to save, or asked twice
+        return 128 - code
+    if -code == signal.SIGABRT:
+        return _say_that_others_are_lost("SIGABRT")
+    why = " (there may have been too little memory)" if -code == signal.SIGKILL else ""
+    print(f"lexinvariant: Training was ended by {signal.Signals(-code).name}{why}. {GO_ON}", file=sys.stderr)
+    return TRY_AGAIN
 
 
 def _say_that_others_are_lost(cause: str) -> int:
     print(
-        f"lexinvariant: Training was ended ({cause}): another process of the run has ended or cannot be reached. If "
-        "none of them gave another reason, give the same command to all of them, also to fewer or more: the run goes "
-        "on from its newest checkpoint.",
+        f"lexinvariant: Training was ended ({cause}): another process of the run has ended or cannot be reached, and "
+        f"what it said may tell why. {GO_ON}",
         file=sys.stderr,
     )
     return TRY_AGAIN
