@@ -33,11 +33,18 @@ from lexinvariant.training.metrics import MetricsLog, NoLog
 from lexinvariant.training.progress import TrainProgress
 from lexinvariant.training.setup import TrainSetup, build, device_batch
 from lexinvariant.training.sharding import host_rows
-from lexinvariant.training.spikes import MOST_SKIPPED, LossSpike, SpikeWatch, batch_number
+from lexinvariant.training.spikes import (
+    LOSSES,
+    MOST_SKIPPED,
+    SKIPPED,
+    LossSpike,
+    SpikeWatch,
+    batch_number,
+    notes_for_model,
+)
 from lexinvariant.training.step import TrainState
 
 SECONDS_OF_ONE_REQUEST = 1.0
-SKIPPED, LOSSES = "skipped_batches", "recent_losses"  # notes that change as a run goes on
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,13 +128,9 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
                     config.model,
                     params,
                     data.vocab,
-                    notes={"step": config.steps, **_without(notes, LOSSES)},
+                    notes={"step": config.steps, **notes_for_model(notes)},
                 )
     return Outcome(int(state.step), finished, folder, last, is_first)
-
-
-def _without(notes: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in notes.items() if key != name}
 
 
 def _only_run_in(folder: Path) -> AbstractContextManager[None]:

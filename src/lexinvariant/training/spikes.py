@@ -3,9 +3,11 @@
 import math
 import statistics
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 USUAL_STEPS = 32  # steps whose median loss is the usual one
+SKIPPED, LOSSES = "skipped_batches", "recent_losses"  # a checkpoint's notes that change as a run goes on
 MOST_SKIPPED = 10  # batches that a run leaves out: if there are more, the batches are not what is wrong
 
 
@@ -43,3 +45,8 @@ class SpikeWatch:
 def batch_number(step: int, steps: int, skipped: list[int]) -> int:
     """The number of the batch that comes after `step` steps: for one that is left out, one from after the run's end."""
     return steps + skipped.index(step) if step in skipped else step
+
+
+def notes_for_model(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """A checkpoint's notes, without those that only a run that goes on needs."""
+    return {name: value for name, value in notes.items() if name != LOSSES}
