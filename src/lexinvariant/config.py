@@ -336,10 +336,15 @@ class RunConfig:
     stop_after_minutes: float = 0.0
     """Save and stop cleanly after this long, to be continued by the same command; 0 is never."""
     tensorboard: bool = True
+    spike_factor: float = 2.0
+    """A training loss this many times as large as usual (the median of the 32 steps before), and larger by a nat, sends
+    the run back to its newest checkpoint, and the batch is left out; 0 is off."""
 
     def __post_init__(self) -> None:
         counts = ("eval_every", "eval_sequences", "save_every", "keep_last", "log_every")
         check_settings(self, "run.", dict.fromkeys(counts, 1) | {"keep_best": 0, "stop_after_minutes": 0})
+        if 0 < self.spike_factor <= 1:
+            raise UserError(f"run.spike_factor is {self.spike_factor}: give a number above 1, or 0 for none.")
 
 
 @dataclass(frozen=True)

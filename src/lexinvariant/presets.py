@@ -130,6 +130,32 @@ _TOKENS_SMALL = replace(
     decipher_every=4,
 )
 
+# Sizes and schedules are those that standard models of such sizes are trained with; nobody has yet trained these.
+_TOKENS_1B = replace(
+    _TOKENS_SMALL,
+    model=replace(
+        _TOKENS_SMALL.model,
+        context=2048,
+        n_layers=20,
+        width=2048,
+        n_heads=16,
+        head_dim=128,
+        hidden=8192,
+        decipher_hidden=1024,
+    ),
+    optimizer=OptimizerConfig(name="adamw", rate=3e-4, warmup_steps=2000, weight_decay=0.1, clip_norm=1.0),
+    run=RunConfig(eval_every=1000, eval_sequences=256, save_every=500, log_every=10),
+    steps=40_000,
+    batch_size=256,
+    decipher_every=16,
+)
+_TOKENS_7B = replace(
+    _TOKENS_1B,
+    model=replace(_TOKENS_1B.model, n_layers=33, width=4096, n_heads=32, hidden=16_384),
+    steps=134_000,
+    batch_size=512,
+)
+
 _JUDGE = TrainConfig(
     model=ModelConfig(
         context=256,
@@ -186,6 +212,14 @@ PRESETS = {
     "tokens-small": Preset(
         _TOKENS_SMALL,
         "32,000 tokens of a tokenizer, 22M parameters beside its tables: about 3 minutes on an H200",
+    ),
+    "tokens-1b": Preset(
+        _TOKENS_1B,
+        "32,000 tokens, 1.1B parameters, 21B tokens of text: see `lexinvariant plan tokens-1b --mesh 8x8`",
+    ),
+    "tokens-7b": Preset(
+        _TOKENS_7B,
+        "32,000 tokens, 6.8B parameters, 141B tokens of text: see `lexinvariant plan tokens-7b --mesh 32x8`",
     ),
     "judge": Preset(
         _JUDGE,

@@ -134,7 +134,10 @@ def test_ctrl_c_before_anything_is_logged_is_no_error(
     original = getattr(where, name)
 
     def interrupted(*args: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(
+            2
+        ):  # one request may arrive twice: from a scheduler, and from the parent that it was sent to
+            os.kill(os.getpid(), signal.SIGINT)
         return original(*args)
 
     run = tmp_path / "run"

@@ -1,5 +1,6 @@
 """`lexinvariant train PRESET`: train a model, or go on with a run."""
 
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -7,9 +8,11 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from lexinvariant import presets
+from lexinvariant.checks import whole_number
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.text.frequency import ADVICE, still_counting
+from lexinvariant.training.distributed import find_cluster, run_in_cluster
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,11 @@ class Arguments:
     --model.lexicon."""
     p: float | None = None
     """With --regularise: the share of tokens. Short for --model.lexicon.p; the paper's is 0.2."""
+    distributed: str = ""
+    """coordinator:port,N,i: this is process i (from 0) of N that train together, and process 0 is at that address.
+    Under Slurm, MPI and Kubernetes and on Cloud TPUs they find each other without it; `no` trains alone there."""
+    heartbeat_seconds: int = 30
+    """Of several processes: one that was not heard of for this long is lost, and the others stop."""
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
@@ -95,6 +103,16 @@ def main(argv: list[str]) -> int:
     name, *rest = argv
     default = Arguments(out=Path("runs") / name, config=presets.preset(name))
     arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")
+    whole_number(arguments.heartbeat_seconds, "--heartbeat-seconds", least=1)
+    cluster = find_cluster(arguments.distributed, os.environ)
+    if cluster is None:
+        return _train(name, rest, arguments, default)
+    return run_in_cluster(
+        cluster, arguments.heartbeat_seconds, lambda: _train(name, rest, arguments, default)
+    )
+
+
+def _train(name: str, rest: list[str], arguments: Arguments, default: Arguments) -> int:
     if arguments.config.init:
         # Settings are those of the model, and what is given on the command line is understood as changes to them.
         from lexinvariant.training.init import with_settings_of
@@ -123,6 +141,8 @@ def main(argv: list[str]) -> int:
     from lexinvariant.training.metrics import read_metrics
 
     outcome = train(config, arguments.out, name)
+    if not outcome.is_ours_to_tell:
+        return 0
     rows = read_metrics(arguments.out / "metrics.jsonl")
     curves = (
         f", its curves in {run_figure(arguments.out)}" if any(row["kind"] == "train" for row in rows) else ""

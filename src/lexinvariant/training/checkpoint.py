@@ -9,6 +9,10 @@ A checkpoint is one folder, and it appears under its name in one rename, only af
 
 So a folder with a step's name and without a manifest is damaged, not unfinished. Training is deterministic, and
 falling back to an older checkpoint costs time but changes no result.
+
+Of several hosts each writes the shards that it has. Orbax lets host 0 go on only when all of them have done so, and
+host 0 hashes and renames: a kill before that, of whichever host, leaves rubbish in .unfinished, and after it a whole
+checkpoint.
 """
 
 import contextlib
@@ -30,6 +34,7 @@ import orbax.checkpoint as ocp
 
 from lexinvariant.errors import UserError
 from lexinvariant.files import read_json_object
+from lexinvariant.training.hosts import from_first_host
 
 PyTree = Any
 Restored = tuple[int, PyTree, dict[str, Any]]  # step, state, notes
@@ -98,6 +103,16 @@ class CheckpointStore:
         array was saved with; without one, the array goes to the first device.
         """
         self.wait()
+        # One host looks and tells the others: the files are read once, and all restore the same step.
+        chosen = self._newest_undamaged(step) if jax.process_index() == 0 else None
+        [chosen_step] = from_first_host([-1 if chosen is None else chosen])
+        if chosen_step < 0:
+            return None
+        state, notes = self._load(chosen_step, abstract_state)
+        self._settled.add(chosen_step)
+        return chosen_step, state, notes
+
+    def _newest_undamaged(self, step: int | None) -> int | None:
         found = _step_folders(self.folder)
         if step is not None and step not in found:
             raise UserError(f"There is no checkpoint of step {step} in {self.folder}: there are {found}.")
@@ -110,10 +125,8 @@ class CheckpointStore:
                 continue
             for bad, why in damage.items():
                 message = f"Checkpoint {bad} in {self.folder} is damaged ({why}): using {candidate} instead."
-                warnings.warn(message, stacklevel=2)
-            state, notes = self._load(candidate, abstract_state)
-            self._settled.add(candidate)
-            return candidate, state, notes
+                warnings.warn(message, stacklevel=3)
+            return candidate
         if not damage:
             return None
         listing = ", ".join(f"{bad} ({why})" for bad, why in damage.items())
