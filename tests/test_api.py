@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -9,13 +10,12 @@ import pytest
 
 from lexinvariant.api import Model, load
 from lexinvariant.config import LexiconConfig
+from lexinvariant.decipher.solve import Solver
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.model.weights import Weights, save_model
 from lexinvariant.text import CharVocab, LetterVocab, train_tokenizer
 from tests.tiny_models import TINY, random_model, random_params
-
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 @pytest.fixture(scope="module")
@@ -257,6 +257,42 @@ def test_wrong_types_are_told_in_one_sentence(
 ) -> None:
     with pytest.raises(UserError, match=sentence):
         getattr(permuted, method)(argument)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "sentence"),
+    [
+        ("generate", {"temperature": float("nan")}, "temperature is nan: give a finite number"),
+        ("generate", {"temperature": "hot"}, "temperature is 'hot': give a number"),
+        ("generate", {"n_tokens": 2.5}, "n_tokens is 2.5: give a whole number"),
+        ("generate", {"top_k": "3"}, "top_k is '3': give a whole number"),
+        ("generate", {"seed": None}, "seed is None: give a whole number"),
+        ("generate", {"seed": 1 << 64}, "seed is .* at most 63 bits"),
+        ("score", {"draws": 1.5}, "draws is 1.5: give a whole number"),
+        ("score", {"seed": "x"}, "seed is 'x': give a whole number"),
+        ("hidden_states", {"draw": -1}, "draw is -1: give a number of at least 0"),
+        ("decipher", {"cribs": [("a", "b")]}, "Give cribs as a mapping"),
+        ("decipher", {"cribs": {"a": 1}}, "Give cribs as a mapping"),
+        ("decipher", {"crib_text": 3}, "Give crib_text as str, not a value of type int"),
+        ("decipher", {"alphabet": "runes"}, "There is no alphabet 'runes'"),
+        ("decipher", {"top": -1}, "top is -1: give a number of at least 0"),
+    ],
+)
+def test_wrong_options_are_told_in_one_sentence(
+    permuted: Model, method: str, options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UserError, match=sentence):
+        getattr(permuted, method)("abcabc", **options)
+
+
+def test_other_wrong_types_are_told_in_one_sentence(permuted: Model) -> None:
+    with pytest.raises(UserError, match="There is no lexicon kind 'foo'"):
+        permuted.with_lexicon("foo")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="as str or Path, not a value of type int"):
+        load(3)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="a list of texts to read, not a value of type str"):
+        Solver().read("one text")
+    assert permuted.generate("ab", 3, seed=-1) == permuted.generate("ab", 3, seed=-1)
 
 
 def test_a_text_beyond_the_context_is_read_with_a_warning(permuted: Model) -> None:

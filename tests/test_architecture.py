@@ -16,6 +16,7 @@ SOURCE = Path(lexinvariant.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 FLOORS = (
     {"errors", "progress"},
+    {"checks", "files", "locks", "processes", "interruption"},
     {"config", "rng"},
     {"text", "augment"},
     {"theory"},
@@ -95,6 +96,15 @@ def test_these_rooms_work_without_jax(room: str) -> None:
     loaded = set(run.stdout.split())
     assert set(modules_of(room)) <= loaded
     assert not loaded & {"jax", "jaxlib", "optax", "orbax"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_text_is_utf8_whatever_the_machine_speaks(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            least = {"read_text": 1, "write_text": 2}.get(node.func.attr)
+            said = least is None or len(node.args) >= least or "encoding" in {k.arg for k in node.keywords}
+            assert said, f"{path}:{node.lineno}: give an encoding"
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)

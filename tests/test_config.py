@@ -42,7 +42,7 @@ def test_an_unknown_field_is_an_error_at_any_depth(values: dict[str, Any]) -> No
 
 @pytest.mark.parametrize("p", [-0.01, 1.01, float("nan")])
 def test_a_share_outside_zero_to_one_is_an_error(p: float) -> None:
-    with pytest.raises(UserError, match="from 0 to 1"):
+    with pytest.raises(UserError, match=r"from 0 to 1|p is nan: give a finite number"):
         LexiconConfig(p=p)
 
 
@@ -76,7 +76,7 @@ def test_settings_that_do_not_go_together_are_errors(fields: dict[str, Any], sen
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"batch_size": 0}, "batch_size is 0 and steps is 250000: give both at least 1"),
+        ({"batch_size": 0}, "batch_size is 0: give a number of at least 1"),
         ({"steps": 0}, "steps is 0"),
         ({"accumulate": 0}, "in 0 equal parts"),
         ({"batch_size": 10, "accumulate": 4}, "A batch of 10 cannot be accumulated in 4 equal parts"),
@@ -87,6 +87,39 @@ def test_settings_that_do_not_go_together_are_errors(fields: dict[str, Any], sen
 def test_a_run_that_cannot_be_is_an_error(fields: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         TrainConfig(**fields)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"model": {"norm_eps": float("nan")}}, "model.norm_eps is nan: give a finite number"),
+        ({"model": {"norm_eps": 0.0}}, "model.norm_eps is 0.0: give a number above 0"),
+        ({"model": {"attention": "magic"}}, "model.attention is 'magic': it is one of auto, xla, cudnn"),
+        ({"model": {"width": "64"}}, "model.width is '64': give a whole number"),
+        ({"model": {"n_layers": 2.5}}, "model.n_layers is 2.5: give a whole number"),
+        ({"model": {"n_layers": True}}, "model.n_layers is True: give a whole number"),
+        ({"model": {"smeared_keys": 1}}, "model.smeared_keys is 1: give true or false"),
+        ({"model": {"width": {"lexicon": {}}}}, "model.width is .*: give a whole number"),
+        ({"model": {"lexicon": 3}}, "settings in it are no object"),
+        ({"model": {"lexicon": {"exempt": "abc"}}}, "lexicon.exempt is 'abc': give a list"),
+        ({"model": {"lexicon": {"exempt": [1, "a"]}}}, "lexicon.exempt is 'a': give a whole number"),
+        ({"model": {"lexicon": {"kind": ["gaussian"]}}}, "There is no lexicon kind"),
+        ({"model": {"position_buckets": 0}}, "model.position_buckets is 0: give a number of at least 2"),
+        ({"model": {"position_max_distance": 16}}, "model.position_max_distance is 16"),
+        ({"model": {"dropout": 1.0}}, "model.dropout is 1.0: give a share"),
+        ({"optimizer": {"rate": float("inf")}}, "optimizer.rate is inf: give a finite number"),
+        ({"run": {"log_every": 0}}, "run.log_every is 0: give a number of at least 1"),
+        ({"run": {"stop_after_minutes": float("nan")}}, "run.stop_after_minutes is nan"),
+        ({"data": {"path": 3}}, "data.path is 3: give a text"),
+        ({"sharding": {"data": -1}}, "sharding.data is -1: give a number of at least 0"),
+        ({"seed": 1 << 70}, "seed is .*: give a number of at most 63 bits"),
+        ([], "settings in it are no object"),
+    ],
+)
+def test_wrong_types_and_numbers_that_are_none_are_told_in_one_sentence(wrong: Any, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence) as caught:
+        from_dict(TrainConfig, wrong)
+    assert "\n" not in str(caught.value)
 
 
 def test_configurations_are_frozen_and_usable_as_keys() -> None:

@@ -31,8 +31,6 @@ from lm_eval.api.instance import Instance
 
 from lexinvariant.harness import LexinvariantLM
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 CONTEXT = 32
 
 

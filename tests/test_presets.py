@@ -69,7 +69,7 @@ def test_the_papers_model_is_set_up_as_the_paper_has_it() -> None:
         ("tiny", 0.1),
         ("char-tiny", 0.6),
         ("char-small", 24),
-        ("tokens-small", 25),
+        ("tokens-small", 22),
         ("judge", 7),
         ("paper-char", 151),
     ],

@@ -8,7 +8,11 @@ Names are loaded when they are first used, so that importing the package is fast
 """
 
 import importlib
-from typing import Any
+
+# As typing's, which is not imported here: `python -m` would look for it in the current folder first.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.2.0"
 
@@ -34,7 +38,7 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 (they are strings)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _HOMES:
         raise AttributeError(f"module 'lexinvariant' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lexinvariant.config import LEXICON_KINDS, LexiconKind
-from lexinvariant.decipher.alphabet import Alphabet, split_symbols
+from lexinvariant.decipher.alphabet import Alphabet
+from lexinvariant.decipher.notation import Notation
 from lexinvariant.errors import UserError
 from lexinvariant.model.generate import generate_tokens
 from lexinvariant.model.scoring import hidden_states, next_token_log_probs, score_tokens
@@ -19,8 +20,8 @@ from lexinvariant.model.weights import BUNDLED, Weights, load_weights
 from lexinvariant.reading import Logits, Posterior, ReadsText, checked_text, distinct_symbols, texts_to_score
 
 if TYPE_CHECKING:
+    from lexinvariant.decipher.decipherment import Decipherment
     from lexinvariant.decipher.language import Language
-    from lexinvariant.decipher.solve import Decipherment
     from lexinvariant.decipher.words import WordReading
 
 
@@ -98,20 +99,29 @@ class Model(ReadsText, Weights):
         cribs: Mapping[str, str] | None = None,
         *,
         crib_text: str | None = None,
+        crib_words: Sequence[str] = (),
         alphabet: Alphabet = "auto",
         unspaced: bool = False,
+        notation: Notation = "auto",
         top: int = 3,
         language: Language | None = None,
     ) -> Decipherment:
-        """The best reading of a ciphertext; `cribs` maps cipher symbols to what they are known to stand for, and
-        `crib_text` is the known beginning of the plaintext. English, unless another language is given.
+        """What a text is, and its best reading as a substitution cipher. `cribs` maps cipher symbols to what they are
+        known to stand for, `crib_text` is the known beginning of the plaintext, and `crib_words` stand somewhere in it.
+        English, unless another language is given.
         """
         from lexinvariant.decipher.solve import Solver  # who only scores need not wait for it
 
         distinct_symbols(text)  # of the right type
-        symbols = split_symbols(text) if isinstance(text, str) else text
         return Solver(self, language=language).read(
-            [symbols], cribs=cribs, crib_text=crib_text, alphabet=alphabet, unspaced=unspaced, top=top
+            [text],
+            cribs=cribs,
+            crib_text=crib_text,
+            crib_words=crib_words,
+            alphabet=alphabet,
+            unspaced=unspaced,
+            notation=notation,
+            top=top,
         )[0]
 
     def read_words(self, text: str, *, marks_too: bool = False, draws: int = 1) -> WordReading:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
 from typing_extensions import Doc
 
+from lexinvariant.checks import check_seed, check_settings
 from lexinvariant.errors import UserError, nearest
 
 LexiconKind = Literal["gaussian", "learned", "permuted", "annealed", "mixed", "token-permuted"]
@@ -125,10 +126,11 @@ class LexiconConfig:
     """Learnable scale and bias on the embedding: one number each, or one a channel."""
 
     def __post_init__(self) -> None:
-        if self.kind not in LEXICON_KINDS:
+        if self.kind not in list(LEXICON_KINDS):  # a list, since what is given may be anything
             raise UserError(
                 f"There is no lexicon kind {self.kind!r}: it is one of {', '.join(LEXICON_KINDS)}."
             )
+        check_settings(self, "lexicon.")
         for name in ("p", "p_anneal_share", "gaussian_share"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 what = "a share" if name.endswith("share") else "a probability"
@@ -214,9 +216,19 @@ class ModelConfig:
     norm_eps: float = 1e-6
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "context", "n_layers", "width", "n_heads", "head_dim", "hidden"):
-            if getattr(self, name) < 1:
-                raise UserError(f"model.{name} is {getattr(self, name)}: give a number of at least 1.")
+        sizes = ("vocab_size", "context", "n_layers", "width", "n_heads", "head_dim", "hidden")
+        others = {"decipher_hidden": 1, "recall_width": 0, "hindsight_layers": 0, "position_buckets": 2}
+        check_settings(self, "model.", dict.fromkeys(sizes, 1) | others)
+        if self.position_max_distance <= self.position_buckets // 2:
+            raise UserError(
+                f"model.position_max_distance is {self.position_max_distance} and half of the buckets stand for a "
+                f"distance each: give a number above {self.position_buckets // 2}."
+            )
+        for name in ("dropout", "attention_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise UserError(f"model.{name} is {getattr(self, name)}: give a share from 0 to below 1.")
+        if self.norm_eps <= 0:
+            raise UserError(f"model.norm_eps is {self.norm_eps}: give a number above 0.")
         if self.n_heads * self.head_dim != self.width:
             raise UserError(
                 f"The heads do not divide the width: {self.n_heads} heads x {self.head_dim} is "
@@ -231,12 +243,6 @@ class ModelConfig:
             raise UserError(
                 f"lexicon.exempt has {max(self.lexicon.exempt)} and the vocabulary {self.vocab_size} tokens, from 0: "
                 "leave it out."
-            )
-        if self.recall_width < 0:
-            raise UserError(f"model.recall_width is {self.recall_width}: give a number of at least 0.")
-        if self.hindsight_layers < 0:
-            raise UserError(
-                f"model.hindsight_layers is {self.hindsight_layers}: give a number of at least 0."
             )
         if self.smeared_keys and self.n_heads % 2:
             raise UserError("Smeared keys start half of the heads smeared: give an even --model.n-heads.")
@@ -284,6 +290,9 @@ class OptimizerConfig:
     clip_norm: float = 0.0
     """Clip the gradient's global norm; 0 is off."""
 
+    def __post_init__(self) -> None:
+        check_settings(self, "optimizer.", {"warmup_steps": 0, "rate": 0, "weight_decay": 0, "clip_norm": 0})
+
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -293,6 +302,12 @@ class DataConfig:
     """A folder made by `lexinvariant data prepare`, or `markov12`, the built-in small language."""
     packed: bool = False
     """Let documents adjoin in one sequence; off is the paper's way: pieces of one document, the tail padded."""
+    weights: str = ""
+    """How often kinds of text are read, by their tags: code=2,maths=1.5,log=0 reads all code twice an epoch, maths one
+    and a half times and logs never; tags without a weight have 1."""
+
+    def __post_init__(self) -> None:
+        check_settings(self, "data.")
 
 
 @dataclass(frozen=True)
@@ -303,6 +318,9 @@ class ShardingConfig:
     """Ways in which the batch is split, parameters replicated."""
     fsdp: int = 1
     """Ways in which the batch and the parameters are split."""
+
+    def __post_init__(self) -> None:
+        check_settings(self, "sharding.", {"data": 0, "fsdp": 0})
 
 
 @dataclass(frozen=True)
@@ -318,6 +336,15 @@ class RunConfig:
     stop_after_minutes: float = 0.0
     """Save and stop cleanly after this long, to be continued by the same command; 0 is never."""
     tensorboard: bool = True
+    spike_factor: float = 2.0
+    """A training loss this many times as large as usual (the median of the 32 steps before), and larger by a nat, sends
+    the run back to its newest checkpoint, and the batch is left out; 0 is off."""
+
+    def __post_init__(self) -> None:
+        counts = ("eval_every", "eval_sequences", "save_every", "keep_last", "log_every")
+        check_settings(self, "run.", dict.fromkeys(counts, 1) | {"keep_best": 0, "stop_after_minutes": 0})
+        if 0 < self.spike_factor <= 1:
+            raise UserError(f"run.spike_factor is {self.spike_factor}: give a number above 1, or 0 for none.")
 
 
 @dataclass(frozen=True)
@@ -338,15 +365,15 @@ class TrainConfig:
     decipher_every: int = 1
     """Train the deciphering head on one position in this many, others at every step: over a large vocabulary the head
     costs as much as the model."""
+    init: str = ""
+    """Start from the weights of an exported model: its folder, `bundled`, or OWNER/NAME on the Hugging Face Hub."""
     seed: int = 0
     dtype: Literal["bfloat16", "float32"] = "bfloat16"
     """Type of the arithmetic; parameters and their updates are float32."""
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1 or self.steps < 1:
-            raise UserError(
-                f"batch_size is {self.batch_size} and steps is {self.steps}: give both at least 1."
-            )
+        check_settings(self, "", {"batch_size": 1, "steps": 1, "decipher_weight": 0})
+        check_seed(self.seed)
         if self.accumulate < 1 or self.batch_size % self.accumulate:
             raise UserError(
                 f"A batch of {self.batch_size} cannot be accumulated in {self.accumulate} equal parts: "
@@ -396,6 +423,10 @@ def to_json(config: Any) -> str:
 
 def from_dict(kind: type[Config], values: Mapping[str, Any]) -> Config:
     """Build a (nested) configuration; a field that this version does not know is an error, not a shrug."""
+    if not isinstance(values, Mapping):
+        raise UserError(
+            "The saved configuration is damaged, settings in it are no object: export or train again."
+        )
     hints = get_type_hints(kind)
     unknown = set(values) - set(hints)
     if unknown:
@@ -403,5 +434,8 @@ def from_dict(kind: type[Config], values: Mapping[str, Any]) -> Config:
             f"The saved configuration has fields that this version does not know ({', '.join(sorted(unknown))}): "
             "install the version of lexinvariant that wrote it."
         )
-    nested = {name: from_dict(hints[name], v) if isinstance(v, Mapping) else v for name, v in values.items()}
+    nested = {
+        name: from_dict(hints[name], value) if dataclasses.is_dataclass(hints[name]) else value
+        for name, value in values.items()
+    }
     return kind(**nested)

@@ -84,6 +84,18 @@ _MUON = OptimizerConfig(
     clip_norm=1.0,
 )
 
+# On a small, closed language a model of this size learns to infer symbols within minutes (docs/training.md). The
+# language is soon known, so the curriculum is short; and the head has most to teach.
+_SUMS = replace(
+    _CHAR_TINY,
+    model=replace(_CHAR_TINY.model, lexicon=LexiconConfig(kind="annealed", anneal_share=0.15)),
+    optimizer=replace(_MUON, rate=5e-3, warmup_steps=20),
+    run=RunConfig(eval_every=200, save_every=200, eval_sequences=64),
+    steps=1600,
+    batch_size=8,
+    decipher_weight=1.0,
+)
+
 _CHAR_SMALL = TrainConfig(
     # A hidden width of 1280 and not 1536: in int8 the whole model is then below 25 MB.
     model=replace(
@@ -101,21 +113,47 @@ _CHAR_SMALL = TrainConfig(
     steps=24_000,
 )
 
-# A deciphering head of 32,000 symbols costs as much as the layers, so it learns from one position in four. A word comes
-# back a few times at most, so what comes later tells more of it than of a character: two layers look back.
+# A deciphering head of 32,000 symbols costs as much as the layers, so it learns from one position in four. Layers of
+# hindsight would name a point or two more, and cost prediction and reasoning more than that (docs/notebook.md).
 _TOKENS_SMALL = replace(
     _CHAR_SMALL,
     model=replace(
         _CHAR_SMALL.model,
         vocab_size=32_000,
         decipher_next=True,
-        hindsight_layers=2,
-        lexicon=LexiconConfig(kind="annealed", anneal_share=0.4),
+        hindsight_layers=0,
+        lexicon=LexiconConfig(kind="annealed", anneal_share=0.2),
     ),
     run=RunConfig(eval_every=1600, eval_sequences=128, save_every=1600, log_every=50),
     steps=8000,
     batch_size=32,
     decipher_every=4,
+)
+
+# Sizes and schedules are those that standard models of such sizes are trained with; nobody has yet trained these.
+_TOKENS_1B = replace(
+    _TOKENS_SMALL,
+    model=replace(
+        _TOKENS_SMALL.model,
+        context=2048,
+        n_layers=20,
+        width=2048,
+        n_heads=16,
+        head_dim=128,
+        hidden=8192,
+        decipher_hidden=1024,
+    ),
+    optimizer=OptimizerConfig(name="adamw", rate=3e-4, warmup_steps=2000, weight_decay=0.1, clip_norm=1.0),
+    run=RunConfig(eval_every=1000, eval_sequences=256, save_every=500, log_every=10),
+    steps=40_000,
+    batch_size=256,
+    decipher_every=16,
+)
+_TOKENS_7B = replace(
+    _TOKENS_1B,
+    model=replace(_TOKENS_1B.model, n_layers=33, width=4096, n_heads=32, hidden=16_384),
+    steps=134_000,
+    batch_size=512,
 )
 
 _JUDGE = TrainConfig(
@@ -136,6 +174,18 @@ _JUDGE = TrainConfig(
     batch_size=128,
 )
 
+# Few steps at a low rate: what the weights know is kept. The model's settings are those of the weights (--init).
+_FINETUNE = replace(
+    _CHAR_SMALL,
+    model=replace(_CHAR_SMALL.model, lexicon=replace(_CHAR_SMALL.model.lexicon, kind="permuted")),
+    optimizer=OptimizerConfig(name="adamw", rate=5e-4, schedule="linear", warmup_steps=10, clip_norm=1.0),
+    run=RunConfig(eval_every=30, save_every=30, eval_sequences=32, log_every=5),
+    init="bundled",
+    steps=60,
+    batch_size=8,
+    dtype="float32",
+)
+
 _PAPER_CHAR = TrainConfig(run=RunConfig(eval_every=5000, save_every=2500, log_every=20))
 
 PRESETS = {
@@ -147,13 +197,29 @@ PRESETS = {
         _CHAR_TINY,
         "characters, 0.6M parameters, to try things out on a CPU: about two minutes on 2 cores",
     ),
+    "sums": Preset(
+        _SUMS,
+        "characters, 0.6M parameters, for sums in words (data prepare sums:8000): about five minutes on 2 cores",
+    ),
     "char-small": Preset(
         _CHAR_SMALL,
         "characters, 24M parameters, the fast-learning recipe: 24 minutes on an H200 that trains its twin too",
     ),
+    "finetune": Preset(
+        _FINETUNE,
+        "goes on from the weights that --init names, or the bundled model's: about ten minutes on 2 cores",
+    ),
     "tokens-small": Preset(
         _TOKENS_SMALL,
-        "32,000 tokens of a tokenizer, 25M parameters beside its tables: about 4 minutes on an H200",
+        "32,000 tokens of a tokenizer, 22M parameters beside its tables: about 3 minutes on an H200",
+    ),
+    "tokens-1b": Preset(
+        _TOKENS_1B,
+        "32,000 tokens, 1.1B parameters, 21B tokens of text: see `lexinvariant plan tokens-1b --mesh 8x8`",
+    ),
+    "tokens-7b": Preset(
+        _TOKENS_7B,
+        "32,000 tokens, 6.8B parameters, 141B tokens of text: see `lexinvariant plan tokens-7b --mesh 32x8`",
     ),
     "judge": Preset(
         _JUDGE,

@@ -39,6 +39,6 @@ def fold_in_rows(key_B: jax.Array, part: int | jax.Array) -> jax.Array:
     return jax.vmap(jax.random.fold_in, in_axes=(0, None))(key_B, part)
 
 
-def evaluation_keys(seed: int, piece_B: jax.Array, draw: int = 0) -> jax.Array:
+def evaluation_keys(seed: int | jax.Array, piece_B: jax.Array, draw: int = 0) -> jax.Array:
     """One key a held-out piece, from the piece's own number: no result depends on the batches."""
     return fold_in_rows(keys_for_rows(key_at(seed, Stream.EVAL), piece_B), draw)

@@ -1,7 +1,6 @@
 """The same numbers in PyTorch, and permuted batches from DataLoader and from Hugging Face's Trainer."""
 
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,9 @@ transformers = pytest.importorskip(
     "transformers", reason="needs Transformers: pip install 'lexinvariant[torch]'"
 )
 
+pytestmark = pytest.mark.usefixtures("one_thread_and_a_seed")
 V, PAD = 200, 0
 PERMUTER = TokenPermuter(V, p=0.5, special_ids=(PAD, 1))
-
-
-@pytest.fixture(autouse=True)
-def one_thread_and_a_seed() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    yield
-    torch.set_num_threads(threads)
 
 
 def examples(n: int = 24, length: int = 16) -> list[dict[str, list[int]]]:

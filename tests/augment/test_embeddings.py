@@ -1,6 +1,5 @@
 """Random embeddings in models of Transformers are exactly those of a table for each sequence."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ transformers = pytest.importorskip(
     "transformers", reason="needs Transformers: pip install 'lexinvariant[torch]'"
 )
 
+pytestmark = pytest.mark.usefixtures("one_thread_and_a_seed")
 V, D = 40, 16
 SMALL = {
     "vocab_size": V,
@@ -27,15 +27,6 @@ SMALL = {
     "bos_token_id": 0,
     "eos_token_id": 1,
 }
-
-
-@pytest.fixture(autouse=True)
-def one_thread_and_a_seed() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    yield
-    torch.set_num_threads(threads)
 
 
 def llama(tied: bool = True) -> Any:

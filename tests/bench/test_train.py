@@ -28,9 +28,6 @@ CONFIG = replace(
 )
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 def test_warm_up_is_not_timed_and_every_group_waits_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
     clock = iter(range(100))

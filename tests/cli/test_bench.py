@@ -9,8 +9,6 @@ from lexinvariant.bench import train
 from lexinvariant.cli.main import main
 from lexinvariant.presets import as_standard
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 
 @pytest.mark.slow
 def test_the_numbers_of_every_row_are_written_and_shown(

@@ -40,7 +40,7 @@ def test_bash_completes_commands_names_and_options(bash_script: Path) -> None:
     assert complete(bash_script, "train", "") == set(presets.PRESETS)
     assert complete(bash_script, "train", "char-s") == {"char-small"}
     assert complete(bash_script, "train", "tiny", "--model.n-l") == {"--model.n-layers"}
-    assert complete(bash_script, "data", "") == {"prepare", "check", "--help"}
+    assert complete(bash_script, "data", "") == {"prepare", "collect", "check", "--help"}
     assert "--valid-fraction" in complete(bash_script, "data", "prepare", "stdlib", "--v")
     assert {"theory", "cipher-key"} <= complete(bash_script, "experiment", "")
     assert "--quick" in complete(bash_script, "experiment", "theory", "--q")

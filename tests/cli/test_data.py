@@ -1,5 +1,6 @@
 """`lexinvariant data`: from a folder of texts to a checked corpus, and the ways in which it fails."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,26 @@ def test_dropped_characters_are_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "mixed.txt").write_text("latin " * 100 + "漢字")
     assert main(["data", "prepare", str(tmp_path / "mixed.txt"), str(tmp_path / "corpus")]) == 0
     assert "2 characters had no place in the vocabulary and were dropped" in capsys.readouterr().out
+
+
+def test_a_kind_of_text_that_is_not_held_out_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "text.jsonl"
+    lines = [{"text": "some text", "source": f"{'rare' if i == 0 else 'usual'}:{i}"} for i in range(300)]
+    source.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    command = [
+        "data",
+        "prepare",
+        str(source),
+        str(tmp_path / "out"),
+        "--overwrite",
+        "--valid-fraction",
+        "0.1",
+    ]
+    assert main([*command, "--test-fraction", "0"]) == 0
+    assert capsys.readouterr().err.startswith(
+        "lexinvariant: warning: the valid split has nothing of rare: give a larger"
+    )
+    assert main([*command, "--test-fraction", "0", "--exclude-tags", "rare"]) == 0
+    assert capsys.readouterr().err == ""

@@ -5,14 +5,17 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 from rich.console import Console
 
 from lexinvariant.cli import decipher
 from lexinvariant.cli.main import main
+from lexinvariant.decipher.classical import polyalphabetic
+from lexinvariant.decipher.decipherment import Decipherment
 from lexinvariant.decipher.language import load_language
-from lexinvariant.decipher.solve import Decipherment
+from lexinvariant.decipher.verdict import Verdict
 
 # "When the old keeper ..." with every letter moved three places on.
 CIPHER = (
@@ -45,7 +48,10 @@ def test_a_process_reads_standard_input_and_tells_json() -> None:
 def test_the_plaintext_comes_first_then_the_key_and_how_sure(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["decipher", CIPHER, "--top", "0", "--crib", "h=e", "--crib", "W=T"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith(PLAIN + "\n\nkey: d=a ")
+    assert shown.startswith(
+        PLAIN + "\n\nA Caesar cipher: English, every letter moved 3 places on (ROT-3).\nkey:  d=a "
+    )
+    assert "\nwhy:  The reading costs " in shown
     assert "h=e 100%" in shown
     assert f"of {sum(c.isalpha() for c in PLAIN)} symbols are expected to be right" in shown
     assert "\x1b" not in shown
@@ -61,16 +67,65 @@ def test_a_sign_of_several_characters_is_one_symbol(capsys: pytest.CaptureFixtur
 def test_numbers_parted_by_spaces_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     letters = [c for c in PLAIN.lower() if c.isalpha()]
     (tmp_path / "numbers.txt").write_text(" ".join(str(ord(c) - 60) for c in letters) + "\n")
-    assert (
-        main(["decipher", "--file", str(tmp_path / "numbers.txt"), "--tokens", "--unspaced", "--json"]) == 0
-    )
-    assert json.loads(capsys.readouterr().out)["plaintext"] == "".join(letters)
+    assert main(["decipher", "--file", str(tmp_path / "numbers.txt"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["plaintext"], told["notation"]) == ("".join(letters), "numbers")
+    assert told["spaced"].startswith("when the old keeper")
+
+
+def test_what_is_no_reading_has_its_own_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=120)
+    assert main(["decipher", "".join(drawn)]) == 3
+    assert capsys.readouterr().out.startswith("Not read. ")
+
+
+def test_a_key_word_is_told_and_letters_keep_their_case(capsys: pytest.CaptureFixture[str]) -> None:
+    turning = polyalphabetic(PLAIN.lower(), [11, 4, 12, 14, 13], "vigenere")
+    turning = "".join(c.upper() if plain.isupper() else c for c, plain in zip(turning, PLAIN, strict=True))
+    assert main(["decipher", turning]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{PLAIN}\n\nA Vigenere cipher: English, letters moved on by the key word lemon")
+    assert "\nkey:" not in out
+    assert main(["decipher", turning, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["key"], told["confidence"]) == ({}, {})
+    assert len(told["letter_confidence"]) == sum(c.isalpha() for c in PLAIN)
+    assert min(told["letter_confidence"]) > 0.9
+
+
+def test_many_puzzles_in_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blank = f"{CIPHER}\n\n{PLAIN}\n  \n\n---\n"
+    (tmp_path / "puzzles").write_text(blank)
+    assert main(["decipher", "--file", str(tmp_path / "puzzles"), "--many"]) == 3
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[:2] for row in rows] == [
+        ["puzzle", "verdict"],
+        ["1", "caesar"],
+        ["2", "plain"],
+        ["3", rows[3].split()[1]],
+    ]
+    lines = [json.dumps({"text": CIPHER, "name": "first"}), json.dumps({"text": PLAIN})]
+    (tmp_path / "puzzles").write_text("\n".join(lines))
+    assert main(["decipher", "--file", str(tmp_path / "puzzles"), "--many", "--json"]) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["name"], one["verdict"]["kind"]) for one in told] == [("first", "caesar"), ("2", "plain")]
+    (tmp_path / "puzzles").write_text('{"text": 3}')
+    assert main(["decipher", "--file", str(tmp_path / "puzzles"), "--many"]) == 2
+    assert "Line 1 is no puzzle" in capsys.readouterr().err
+
+
+def read_as(
+    plaintext: str, key: dict[str, str], confidence: dict[str, float], cells: str | tuple[str, ...]
+) -> Decipherment:
+    verdict = Verdict("read", "substitution", "It is one.", 1.0, {}, "english", {}, ["Because."])
+    return Decipherment(verdict, 0.617, plaintext, None, key, confidence, [], "characters", cells, 0.5)
 
 
 def test_a_terminal_shows_confidence_in_colours() -> None:
-    reading = Decipherment("Tea x", {"a": "t", "b": "e", "c": "a"}, {"a": 0.95, "b": 0.7, "c": 0.2}, [], 0.5)
+    key, confidence = {"a": "t", "b": "e", "c": "a"}, {"a": 0.95, "b": 0.7, "c": 0.2}
+    reading = read_as("Tea x", key, confidence, "Abc x")
     console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=80)
-    decipher.show(reading, "Abc x", load_language(), console)
+    decipher.show(reading, load_language(), console)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "\x1b[32mT\x1b[0m" in shown
     assert "\x1b[33me\x1b[0m" in shown
@@ -80,9 +135,10 @@ def test_a_terminal_shows_confidence_in_colours() -> None:
 
 def test_a_terminal_shows_signs_of_several_characters_as_they_are() -> None:
     heart, family = "\u2764\ufe0f", "\U0001f469\u200d\U0001f467"
-    reading = Decipherment(f"T{heart}e {family}", {"a": "t", "b": "e"}, {"a": 0.95, "b": 0.2}, [], 0.5)
+    cells = ("A", heart, "b", " ", family)
+    reading = read_as(f"T{heart}e {family}", {"a": "t", "b": "e"}, {"a": 0.95, "b": 0.2}, cells)
     console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=80)
-    decipher.show(reading, ["A", heart, "b", " ", family], load_language(), console)
+    decipher.show(reading, load_language(), console)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert f"\x1b[32mT\x1b[0m{heart}\x1b[1;4;31me\x1b[0m {family}\n" in shown
     assert "of 2 symbols" in shown
@@ -97,6 +153,9 @@ def test_a_terminal_shows_signs_of_several_characters_as_they_are() -> None:
         (["abc", "--crib", "a=x", "--crib", "b=x"], "cannot both stand for x"),
         (["abc", "--crib", "a=x", "--crib", "a=y"], "cannot be both x and y"),
         (["abc", "--top", "-1"], "no number of readings"),
+        (["abc", "def", "ghi"], "in quotes"),
+        (["abc def", "--crib-word", "lighthouse"], "fits nowhere"),
+        (["abc def", "--crib-word", "!"], "no letters"),
         (["123 456", "--alphabet", "letters", "--crib", "1=?"], "one letter"),
         (["abc", "--model", "./nowhere"], "no folder"),
         (["abc", "--language", "./nowhere"], "no language 'nowhere'"),
@@ -124,3 +183,4 @@ def test_bad_files_in_one_sentence(
 
 def test_a_crib_may_be_about_the_equals_sign() -> None:
     assert decipher._cribs(["==e", "a=="]) == {"=": "e", "a": "="}
+    assert decipher._cribs(["12=e,,=t,7=x"]) == {"12": "e", ",": "t", "7": "x"}

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from lexinvariant.cli.main import main
-from lexinvariant.text import LetterVocab
+from lexinvariant.text import LetterVocab, prepare
 from tests.tiny_models import save_random_model
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 FEW = ("--data", "markov12", "--sequences", "4", "--batch-size", "4")
 
 
@@ -57,6 +56,26 @@ def test_json_is_one_object_with_all_numbers(
     assert len(printed["loss_by_position"]) == 24
     seen, new, share = (printed[f"tail_{name}"] for name in ("seen_loss", "new_loss", "new_share"))
     assert (1 - share) * seen + share * new == pytest.approx(printed["tail_loss"], rel=1e-5)
+
+
+def test_kinds_of_text_are_measured_apart(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "text.jsonl"
+    texts = {"even": "abcd" * 30, "odd": "aabbac" * 20}
+    records = [{"text": text, "source": f"{tag}:{i}"} for tag, text in texts.items() for i in range(3)]
+    source.write_text("".join(json.dumps(record) + "\n" for record in records))
+    prepare([str(source)], tmp_path / "data", vocab="letters12", valid=[str(source)])
+    few = ["--sequences", "4", "--batch-size", "4", "--by-tag"]
+    assert main(["evaluate", model, "--data", str(tmp_path / "data"), *few, "--json"]) == 0
+    by_tag = json.loads(capsys.readouterr().out)["by_tag"]
+    assert by_tag.keys() == {"even", "odd"} and by_tag["even"]["loss"] != by_tag["odd"]["loss"]
+    assert main(["evaluate", model, "--data", str(tmp_path / "data"), *few]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-3].startswith("tag") and [line.split()[0] for line in lines[-2:]] == ["even", "odd"]
+    assert f"{by_tag['odd']['tail_perplexity']:.4f}" in lines[-1]
+    assert main(["evaluate", model, *FEW, "--by-tag"]) == 2
+    assert "markov12 has no kinds of text to tell apart" in capsys.readouterr().err
 
 
 def test_the_bundled_model_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,9 +18,6 @@ from lexinvariant.text import CharVocab
 PAIR = ("a big banana", "e cop cekeke")
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("score") / "model"

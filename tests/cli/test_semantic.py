@@ -15,7 +15,6 @@ from lexinvariant.cli.main import main
 from lexinvariant.decipher.word_cipher import WORDS, encipher_words
 from lexinvariant.decipher.words import WordReading
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 PLAIN = "The value of the name is the object, and the object is a value. If an object has a zygote, the name is a name."
 
 

@@ -2,32 +2,25 @@
 
 import pytest
 
-from lexinvariant.decipher.alphabet import check_cribs, make_puzzle, split_symbols
+from lexinvariant.decipher.alphabet import check_cribs, make_puzzle
 from lexinvariant.decipher.language import load_language
 from lexinvariant.errors import UserError
 
-FLAG, FAMILY, HEART, THUMB = "🇪🇺", "👩‍👩‍👧", "❤️", "👍🏽"
+
+def test_lines_without_spaces_and_numbers_show_no_words() -> None:
+    english = load_language()
+    assert not make_puzzle("xqzwvutsrqponmlkjihgfedcbaxqzw\n" * 3, english).spaced
+    assert not make_puzzle("20 8 5 18 5 9 19 14 15 15 14 5", english).spaced
+    assert make_puzzle("20-8-5 18-5-9 19 14-15-15", english).spaced
+    assert make_puzzle("xqzwv", english).spaced
 
 
-def test_what_is_seen_as_one_sign_is_one_symbol() -> None:
-    assert split_symbols(f"{FLAG}{FLAG}{FAMILY} {HEART}\n{THUMB}x") == [
-        *(FLAG, FLAG, FAMILY, " ", HEART, "\n", THUMB, "x")
-    ]
-    assert split_symbols("e\u0301a 1\ufe0f\u20e3") == ["e\u0301", "a", " ", "1\ufe0f\u20e3"]
-
-
-def test_a_plain_text_is_its_own_symbols_whatever_its_size() -> None:
-    text = "plain text, 🐶 too"
-    assert split_symbols(text) is text
-
-
-def test_tokens_are_parted_by_any_white_space() -> None:
-    assert split_symbols(" 12  7\n12\t300 ", tokens=True) == ["12", "7", "12", "300"]
-
-
-def test_marks_without_a_character_are_symbols_and_nothing_is_lost() -> None:
-    for text in ("\ufe0f", "\u200d", "🇪", "🇪🇺🇪", "a\u200d", "\u200d\u200da\u0301"):
-        assert "".join(split_symbols(text)) == text
+def test_an_accented_letter_is_no_cipher_symbol() -> None:
+    for text in ("Le café noir était là", "Le cafe\u0301 noir e\u0301tait la\u0300"):
+        puzzle = make_puzzle(text, load_language())
+        assert puzzle.kind == "letters"
+        assert set(puzzle.symbols) <= set(load_language().letters)
+        assert puzzle.plaintext({}) == "Le café noir était là"
 
 
 def test_tokens_that_are_letters_keep_their_case() -> None:

@@ -16,8 +16,6 @@ from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.text import CharVocab
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 CONFIG = ModelConfig(
     context=64,
     n_layers=2,

@@ -94,6 +94,11 @@ def test_a_saved_language_is_read_back(tmp_path: Path) -> None:
         (lambda values: values["judging"].update(hurry=1), "unknown field hurry"),
         (lambda values: values.update(letters="aab"), "no alphabet"),
         (lambda values: values.update(capitals="AB"), "26 letters and 2 capitals"),
+        (lambda values: values.update(trace_decay="slow"), "trace_decay is 'slow': give a number"),
+        (lambda values: values.update(folds=[]), r"folds is \[\]: give a table"),
+        (lambda values: values["calibrations"].update(spaced=3), "no language of this version"),
+        (lambda values: values["calibrations"]["spaced"].update(slope=float("nan")), "slope is nan"),
+        (lambda values: values.update(letters=json.loads("[" * 99 + "]" * 99)), "nested more than 64"),
     ],
 )
 def test_a_damaged_description_is_said_to_be_so(change, why: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -117,7 +122,8 @@ def test_the_command_finds_the_letters_of_the_text(made_up: Language) -> None:
     fitted, english = made_up.letter_search, load_language().letter_search
     assert fitted.stuck_above_spaced != english.stuck_above_spaced
     assert 0.5 < fitted.stuck_above_spaced < fitted.not_language_above < np.log(20)
-    assert made_up.calibrations.ngram != load_language().calibrations.ngram
+    assert made_up.calibrations.spaced != load_language().calibrations.spaced
+    assert made_up.calibrations.spaced.fit.right < load_language().calibrations.spaced.fit.right
 
 
 @pytest.mark.slow
@@ -179,11 +185,11 @@ def test_an_alphabet_may_be_given_and_a_judge(tmp_path: Path) -> None:
     assert built.letters == "tsrqponmlkjihgfedcba"
     assert any("quick" in line for line in said)
     assert built.judging == english.judging
-    for evidence in ("ngram", "judge_spaced", "judge_unspaced", "characters"):
+    for evidence in ("spaced", "unspaced", "judge_spaced", "judge_unspaced", "characters"):
         assert built.calibrations.of(evidence) != english.calibrations.of(evidence)  # type: ignore[arg-type]
     text = made_up_sentences(3, seed=0).translate(latin)
     assert Solver(language=built).key_posterior(text).evidence == "judge_spaced"
-    assert Solver(language=built, use_judge=False).key_posterior(text).evidence == "ngram"
+    assert Solver(language=built, use_judge=False).key_posterior(text).evidence == "spaced"
 
 
 @pytest.mark.parametrize(

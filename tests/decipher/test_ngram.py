@@ -1,5 +1,6 @@
 """The character n-gram: probabilities, bytes on disk, and what it has never seen."""
 
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,28 @@ def test_a_damaged_or_missing_table_is_said_to_be_so(tmp_path: Path) -> None:
     for name in ("bad.xz", "none.xz"):
         with pytest.raises(UserError, match="missing or damaged"):
             ngram.read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "header", [b"[" * 100_000, b"[]", b'{"alphabet": "ab", "order": "x"}', b'{"alphabet": "ab", "order": 1}']
+)
+def test_a_table_that_does_not_fit_its_header_is_said_to_be_so(tmp_path: Path, header: bytes) -> None:
+    (tmp_path / "bad.xz").write_bytes(lzma.compress(header + b"\n" + bytes(20)))
+    with pytest.raises(UserError, match="missing or damaged"):
+        ngram.read(tmp_path / "bad.xz")
+
+
+def test_a_table_is_unpacked_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ngram, "LARGEST_TABLE", 1000)
+    ngram.save(
+        tmp_path / "a.xz",
+        ALPHABET,
+        ngram.backoff_levels(ngram.count_ngrams([TEXT], ALPHABET, 2), len(ALPHABET)),
+    )
+    ngram.read(tmp_path / "a.xz")
+    monkeypatch.setattr(ngram, "LARGEST_TABLE", 50)
+    with pytest.raises(UserError, match="missing or damaged"):
+        ngram.read(tmp_path / "a.xz")
 
 
 def test_too_little_text_is_an_error() -> None:

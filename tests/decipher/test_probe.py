@@ -27,8 +27,6 @@ from lexinvariant.text import MarkovLanguage
 from lexinvariant.text.batch import Batch
 from tests.tiny_models import TINY
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 T, V, D = 16, 12, TINY.width
 MODEL = replace(TINY, vocab_size=V, context=T, lexicon=LexiconConfig(kind="permuted"), readout="seen")
 STANDARD = replace(MODEL, lexicon=LexiconConfig(kind="learned"))

@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,24 +18,24 @@ import pytest
 from lexinvariant.api import Model
 from lexinvariant.config import LexiconConfig
 from lexinvariant.decipher import calibration, search, solve
-from lexinvariant.decipher.alphabet import Puzzle, make_puzzle
+from lexinvariant.decipher.alphabet import Alphabet, Puzzle, make_puzzle
 from lexinvariant.decipher.cipher import PRINTABLE, random_cipher
+from lexinvariant.decipher.decipherment import Decipherment
 from lexinvariant.decipher.judge import rank_by_judge
 from lexinvariant.decipher.judge_lm import JudgeLM
 from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.probe import hindsight_namer
 from lexinvariant.decipher.samples import draw_samples, plain_documents
 from lexinvariant.decipher.search import Candidates, SearchProblem
-from lexinvariant.decipher.solve import Decipherment, Solver
+from lexinvariant.decipher.solve import Solver
 from lexinvariant.decipher.symbol_posterior import symbol_posterior
 from lexinvariant.decipher.votes import windows
 from lexinvariant.errors import UserError
+from lexinvariant.interruption import InterruptedWorkError, interruptible
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.text import CharVocab
 from tests.tiny_models import TINY, random_params
-
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 PLAIN = (
     "When the old keeper of the lighthouse heard the storm coming over the water, he climbed the stairs with his lamp "
@@ -123,6 +124,14 @@ def test_letters_are_read_without_jax() -> None:
     assert not {"jax", "jaxlib", "optax"} & set(loaded.split())
 
 
+@pytest.mark.parametrize("alphabet", ["letters", "ascii"])
+def test_a_reading_that_nobody_waits_for_is_given_up(solver: Solver, alphabet: Alphabet) -> None:
+    given_up = threading.Event()
+    given_up.set()
+    with interruptible(given_up), pytest.raises(InterruptedWorkError):
+        solver.read(["Myyv my qw vgy chk avcdy qpxkfy"], alphabet=alphabet)
+
+
 def test_emoji_numbers_and_tokens_are_read_as_letters_are(solver: Solver, reading: Decipherment) -> None:
     letters = "".join(c for c in PLAIN.lower() if c in LOWER + " ")
     drawn = dict(zip(LOWER, EMOJI, strict=True)) | {" ": " "}
@@ -153,7 +162,21 @@ def test_what_a_reading_tells(reading: Decipherment) -> None:
     assert all(0 <= value <= 1 for value in p)
     assert all(other.plaintext != reading.plaintext for other in reading.alternatives)
     told = json.loads(json.dumps(reading.to_json()))
-    assert set(told) == {"plaintext", "key", "confidence", "alternatives", "seconds"}
+    own = {
+        "verdict",
+        "right",
+        "plaintext",
+        "spaced",
+        "key",
+        "confidence",
+        "alternatives",
+        "notation",
+        "seconds",
+        "letter_confidence",
+    }
+    assert set(told) == own
+    assert told["letter_confidence"] == []
+    assert told["verdict"]["status"] == "read"
     assert set(told["alternatives"][0]) == {"plaintext", "key", "probability"}
     assert reading.seconds > 0
 
@@ -198,11 +221,6 @@ def test_cribs_that_cannot_be(solver: Solver, cribs: dict[str, str], crib_text: 
         ([], {}, "nothing to decipher"),
         ("".join(chr(0x4E00 + i) for i in range(129)), {}, "129 different symbols"),
         ("".join(chr(0x4E00 + i) for i in range(120)), {"alphabet": "ascii"}, "120 different symbols"),
-        (
-            "12345 67890 !$%&/() abcdefghijklmnopqrstuvwxyz".replace("a", "")[:18] + "+-*#<>|{}[]",
-            {"alphabet": "letters"},
-            "more than",
-        ),
     ],
 )
 def test_texts_that_cannot_be_read(solver: Solver, text: str, options: dict, why: str) -> None:
@@ -210,9 +228,7 @@ def test_texts_that_cannot_be_read(solver: Solver, text: str, options: dict, why
         solver.read([text], **options)
 
 
-@pytest.mark.parametrize(
-    "text", ["x", "7", "🙂", "aaaa", "a b c d e f g h i j k l m n o p q r s t u v w x y z", ["42"]]
-)
+@pytest.mark.parametrize("text", ["x", "7", "🙂", "aaaa", "abcdefghijklmnopqrstuvwxyz", ["42"]])
 def test_texts_that_say_little_are_read_without_certainty(solver: Solver, text: str) -> None:
     read = solver.read([text])[0]
     assert len(read.plaintext) == len(text)
@@ -223,8 +239,10 @@ def test_groups_of_five_are_no_words(solver: Solver) -> None:
     letters = "".join(c for c in written(PLAIN, 4).lower() if c in LOWER)
     groups = " ".join(letters[i : i + 5] for i in range(0, len(letters), 5))
     assert not make_puzzle(groups, ENGLISH).spaced
-    read = solver.read([groups])[0].plaintext.replace(" ", "")
-    assert read == "".join(c for c in PLAIN.lower() if c in LOWER)
+    read = solver.read([groups])[0]
+    assert read.plaintext.replace(" ", "") == "".join(c for c in PLAIN.lower() if c in LOWER)
+    assert read.spaced is not None
+    assert read.spaced.startswith("when the old keeper of the ")
 
 
 def test_a_long_text_is_sampled(solver: Solver) -> None:
@@ -344,7 +362,7 @@ def test_calibration_finds_what_shares_are_worth() -> None:
     slope, shift, loss = calibration.fit(share_N, (rng.random(4000) < truth_N).astype(float))
     assert (slope, shift) == pytest.approx((0.5, -0.3), abs=0.1)
     assert 0.5 < loss < np.log(2)
-    sure = ENGLISH.calibrations.ngram.probability(np.array([0.0, 0.5, 0.9, 1.0]))
+    sure = ENGLISH.calibrations.spaced.probability(np.array([0.0, 0.5, 0.9, 1.0]))
     assert (np.diff(sure) > 0).all()
     assert 0 < sure[0] < sure[-1] < 1
 

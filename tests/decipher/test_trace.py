@@ -19,8 +19,6 @@ from lexinvariant.errors import UserError
 from lexinvariant.text import CharVocab
 from tests.tiny_models import TINY, random_params
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 CONTEXT = 64
 
 

@@ -16,7 +16,6 @@ from lexinvariant.errors import UserError
 from lexinvariant.text import HuggingFaceVocab
 from tests.tiny_models import random_params
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 TEXT = 'The value of the name is the object, and "the object is a value". If an object has a name,\nthe NAME is a name.'
 
 

@@ -18,8 +18,6 @@ from lexinvariant.results.rows import Rows
 from lexinvariant.results.section import Section
 from lexinvariant.text import prepare, train_tokenizer
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 
 def run(options: Options, **rest: Any) -> list[TrainedVariant]:
     return Rows(find_experiment("ablation").run(options, **rest)).of(TrainedVariant)

@@ -27,7 +27,6 @@ from lexinvariant.results.rows import Rows
 from lexinvariant.text import CharVocab
 from tests.tiny_models import save_random_model
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 CONTEXT = 120
 
 

@@ -29,8 +29,6 @@ from lexinvariant.results.rows import Row, Rows
 from lexinvariant.text import CharVocab, LetterVocab, prepare
 from tests.tiny_models import TINY, random_params
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 T, V, WINDOW = 40, 128, 12
 LETTERS = np.arange(ord("a"), ord("z") + 1)
 CONFIG = replace(

@@ -11,7 +11,7 @@ from lexinvariant.cli import experiment
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.convergence import Options, losses
-from lexinvariant.experiments.evaluated_model import held_out, occurrences, open_model
+from lexinvariant.experiments.evaluated_model import held_out, open_model
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.model.batches import forward_batches
@@ -21,10 +21,9 @@ from lexinvariant.results.convergence import Curve, Gap, SeenAndNew
 from lexinvariant.results.perplexity import AVERAGINGS, smoothed_perplexity
 from lexinvariant.results.rows import Provenance, Row, Rows
 from lexinvariant.text import LetterVocab, open_data
+from lexinvariant.text.frequency import counting_losses
 from lexinvariant.training.evaluate import evaluate
 from tests.tiny_models import random_params
-
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 V, T = 12, 20
 OURS = ModelConfig(
@@ -96,6 +95,9 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_everywhere(
     np.testing.assert_allclose(gap.curves["geometric"].mean, 0, atol=1e-5)
     assert gap.end("arithmetic") == pytest.approx(0, abs=1e-6)
     assert curves[0].model.hash == gap.origin.model_hash != curves[1].model.hash
+    tok_ST = held_out(open_model(models["uniform"]), "markov12", "test", 6).tok_ST
+    counting = np.exp(counting_losses(tok_ST, V)[:, -5:].mean())
+    assert [row.counting_perplexity for row in curves] == [pytest.approx(counting), None]
     assert any(
         "uniform: perplexity 12.00 over the first 5 symbols, 12.00 over the last" in line for line in said
     )
@@ -173,11 +175,6 @@ def test_losses_on_seen_and_new_tokens_add_up(models: dict[str, str], tmp_path: 
     ours, theirs = (apart.seen.mean[-1] or 0.0 for apart in row.losses)
     assert row.seen_ratio == pytest.approx(np.exp(ours - theirs))
     assert 1 <= row.floor[-1] < row.floor[0] < V
-
-
-def test_occurrences_are_counted_within_a_sequence() -> None:
-    tok_ST = np.array([[7, 0, 7, 7, 0], [0, 7, 3, 2, 1]])
-    np.testing.assert_array_equal(occurrences(tok_ST), [[1, 1, 2, 3, 2], [1, 1, 1, 1, 1]])
 
 
 def test_a_context_of_2048_stands_beside_a_shorter_one(models: dict[str, str], tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.experiments.decipher import Options, error_rate, interval, key_accuracy, reliability
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.report.draw import save
+from lexinvariant.results.cipher_kinds import KindSolver, KindVerdicts
 from lexinvariant.results.decipher import Batch, Fresh, Reliability, SolverErrors
 from lexinvariant.results.rows import Row, Rows
 
@@ -85,3 +86,48 @@ def test_every_solver_reads_the_same_texts_and_the_section_is_drawn_from_it(tmp_
 def test_an_unknown_peer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no solver called 'nobody'"):
         run(Options(data_text="stdlib:prose", out=tmp_path, peers=("nobody",)))
+
+
+def test_verdicts_on_every_kind_of_cipher_are_counted_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (
+        ("test", TEXT * 4),
+        ("foreign", "und der alte mann ging mit seiner lampe in das haus " * 20),
+    ):
+        (tmp_path / f"{name}.txt").write_text(text)
+    ciphers = ("caesar", "plain", "random", "other-language", "vigenere")
+    monkeypatch.setattr("lexinvariant.experiments.cipher_kinds.CIPHERS", ciphers)
+    options = Options(
+        data_text=str(tmp_path / "test.txt"),
+        out=tmp_path,
+        settings=(),
+        peers=("annealer",),
+        peer_texts=1,
+        kinds=1,
+        kind_lengths=(150,),
+        foreign=(str(tmp_path / "foreign.txt"),),
+    )
+    written = run(options, command="the command", log=lambda line: None)
+    rows = [row for row in written if isinstance(row, KindVerdicts)]
+    assert [row.cipher for row in rows] == list(ciphers)
+    caesar, plain, random, _, vigenere = rows
+    assert (caesar.read, caesar.named, caesar.unread, caesar.right) == (1, 1, 0, 1.0)
+    assert (plain.read, plain.named, plain.certain_right) == (1, 1, 1.0)
+    assert (random.read, random.right, random.certain()) == (0, 0.0, (0, 0))
+    assert random.certain_right is None
+    assert sum(caesar.symbols) == 150
+    assert (vigenere.read, vigenere.named, vigenere.right) == (1, 1, 1.0)
+    solvers = [row for row in written if isinstance(row, KindSolver)]
+    assert [(row.cipher, row.solver, row.n, row.right) for row in solvers] == [
+        ("vigenere", "lexinvariant", 1, [1.0]),
+        ("vigenere", "plain hill climber", 1, [1.0]),
+    ]
+
+    part = find_experiment("decipher").section(Rows([*rows, *solvers]))
+    assert part is not None
+    table, beside = part.tables
+    assert beside.rows[1][:5] == ("vigenere", "plain hill climber", "1", "1", "100.0%")
+    assert table.rows[0][:5] == ("caesar", "1", "1", "0", "0")
+    assert table.rows[2][9] == "none given"
+    assert [save(figure, tmp_path / "figures").png.name for figure in part.figures] == ["decipher-kinds.png"]

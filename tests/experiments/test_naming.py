@@ -23,7 +23,6 @@ from lexinvariant.results.rows import Rows
 from lexinvariant.text import CharVocab, Vocab, prepare, train_tokenizer
 from tests.tiny_models import TINY, random_params
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 CONTEXT, WINDOW, SEQUENCES = 48, 12, 5
 
 

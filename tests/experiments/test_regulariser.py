@@ -23,7 +23,6 @@ from lexinvariant.text import HuggingFaceVocab, open_data, prepare, train_tokeni
 from tests.experiments.test_perturbations import JAVA
 from tests.tiny_models import TINY, random_params
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 CONTEXT, SEQUENCES = 320, 4
 LEXICONS = {
     "plain": (LexiconConfig("learned"), 0),

@@ -18,8 +18,6 @@ from lexinvariant.model.params import init
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab, LetterVocab, Vocab, prepare
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 
 def save(folder: Path, vocab: Vocab, *, kind: Any = "permuted", head: bool = False, seed: int = 0) -> str:
     config = ModelConfig(

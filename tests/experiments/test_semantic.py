@@ -39,7 +39,6 @@ from lexinvariant.results.semantic import (
 from lexinvariant.text import CharVocab, Vocab, train_tokenizer
 from tests.tiny_models import TINY, random_params, save_random_model
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 CONTEXT, LONG = 240, 480
 
 

@@ -18,7 +18,6 @@ from lexinvariant.results.synthetic import Result, SweepResult, TaskResult
 from lexinvariant.text import CharVocab, LetterVocab, open_data, prepare
 from tests.tiny_models import save_random_model
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 CONTEXT = 48
 
 
@@ -89,10 +88,13 @@ def test_the_section_is_drawn_from_what_was_written(
 ) -> None:
     made = find_experiment("synthetic").section(read_all_rows(measured[0].out))
     assert made is not None
-    assert [figure.name for figure in made.figures] == ["synthetic-accuracy", "synthetic-sweep-data-char128"]
+    assert [figure.name for figure in made.figures] == [
+        "synthetic-accuracy",
+        "synthetic-sweep-data-128-characters",
+    ]
     for figure in made.figures:
         assert draw(figure, "light").axes
-    assert [table.rows[0][0] for table in made.tables[:2]] == ["ours: data, char128"] * 2
+    assert [table.rows[0][0] for table in made.tables[:2]] == ["ours: data, 128 characters"] * 2
     assert [finding.measure.split()[0] for finding in made.findings][:2] == ["LookUp", "Permutation"]
 
 

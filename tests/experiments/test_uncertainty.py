@@ -25,8 +25,6 @@ from lexinvariant.results.uncertainty import Posterior
 from lexinvariant.text import CharVocab, Vocab, train_tokenizer
 from tests.tiny_models import random_params
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 T = 24
 CONFIG = ModelConfig(
     vocab_size=128,

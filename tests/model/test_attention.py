@@ -21,8 +21,6 @@ Q, KEYS, VALUES = (RNG.normal(size=(B, T, N, K)) for _ in range(3))
 BIAS = RNG.normal(size=(N, T, T))
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 _attention = partial(jax.jit, static_argnames=("implementation", "dropout"))(causal_attention)
 
 

@@ -17,8 +17,6 @@ from tests.tiny_models import random_params
 TOK = np.random.default_rng(0).integers(0, 5, (3, 40))
 FLOAT32 = jnp.dtype("float32")
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 
 def by_counting(tok_T: np.ndarray) -> np.ndarray:
     """The statistics, symbol by symbol."""

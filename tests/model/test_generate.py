@@ -25,9 +25,6 @@ TEXT = np.array([4, 4, 1, 5, 4, 1, 0, 5, 4, 4, 2, 1])  # without 3
 LONG_TEXT = np.append(TEXT, np.random.default_rng(0).integers(0, V, T - len(TEXT)))
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 @cache
 def model(
     kind: str,

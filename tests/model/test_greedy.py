@@ -30,8 +30,6 @@ PROMPTS = [
     for p in ([4, 4, 1, 5, 4, 1, 0, 3, 2], [2, 0, 2, 0, 2, 0], [5], [0, 1, 2, 3, 4, 5], [1, 1, 1, 1])
 ]
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 
 @cache
 def model(kind: str, readout: str) -> tuple[Params, ModelConfig]:

@@ -18,8 +18,6 @@ from lexinvariant.rng import Stream, key_at, keys_for_rows
 from lexinvariant.training.step import random_prefix
 from tests.tiny_models import TINY, random_params
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 B, T, V = 3, 20, 12
 CONFIG = replace(
     TINY,

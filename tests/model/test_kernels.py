@@ -19,7 +19,6 @@ from tests.tiny_models import random_params
 EPS = 1e-6
 INTERPRET = jax.default_backend() != "gpu"
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
 
 
 def normal(seed: int, *shape: int, dtype: str = "float32") -> jax.Array:

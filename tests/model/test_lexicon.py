@@ -30,9 +30,6 @@ KEYS = jax.random.split(jax.random.key(7), B)
 SHARED_KEY = jax.random.key(8)
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 @partial(jax.jit, static_argnames="config")
 def _draw(
     config: LexiconConfig, keys: jax.Array, tok: jax.Array, curriculum: lexica.Curriculum

@@ -25,9 +25,6 @@ FULL = replace(
 SIZES = {"V": 9, "D": 16, "N": 2, "E": 16, "F": 24, "W": 32, "P": 6}
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 @pytest.fixture(scope="module")
 def full_params() -> model_params.Params:
     return model_params.init(FULL, seed=3)

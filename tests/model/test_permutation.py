@@ -11,8 +11,6 @@ import pytest
 
 from lexinvariant.model import permutation
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 N, N_DRAWS = 12, 2000
 LARGE = 5000
 SHARES = (0.0, 0.25, 1.0)

@@ -23,9 +23,6 @@ MANY = 400
 N_DISTINCT_BEFORE = np.array([len(set(TEXT[:t].tolist())) for t in range(T)])
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 def model(kind: str, kind_of_readout: str) -> ModelConfig:
     return replace(SMALL, lexicon=LexiconConfig(kind=kind), readout=kind_of_readout)
 

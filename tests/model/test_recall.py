@@ -34,8 +34,6 @@ SMALL = replace(
     recall_width=C,
 )
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 
 def normal(seed: int, *shape: int) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), jnp.float32)

@@ -29,9 +29,6 @@ SWITCHED = {
 }
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 def random_params(config: ModelConfig) -> Params:
     """Every parameter from its own name, so that variants share what they have in common."""
 

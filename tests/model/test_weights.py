@@ -1,6 +1,7 @@
 """Models on disk: exact in float32, close in fewer bits, and never half-read."""
 
 import json
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import pytest
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.params import Params, count, flatten_named
-from lexinvariant.model.weights import find_model, load_weights, read_description, save_model
+from lexinvariant.model.weights import Precision, find_model, load_weights, read_description, save_model
 from lexinvariant.text import CharVocab, LetterVocab, Vocab, train_tokenizer
 from tests.tiny_models import random_params
 
@@ -200,13 +201,76 @@ def test_a_configuration_that_is_none_is_told(folder: Path, text: str) -> None:
     assert_one_sentence(error, "config.json", "export the model again")
 
 
+@pytest.mark.parametrize(
+    "nested", ["[" * 100_000, '{"format": 1, "model": {"a": ' + "[" * 99 + "]" * 99 + "}}"]
+)
+def test_a_configuration_without_a_bottom_is_told(folder: Path, nested: str) -> None:
+    for name in ("config.json", "vocab.json"):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_text(nested)
+        with pytest.raises(UserError) as error:
+            load_weights(folder)
+        assert_one_sentence(error, name, "nested more than 64 levels deep")
+        (folder / name).write_bytes(whole)
+
+
+def test_pipes_in_a_models_folder_are_not_waited_for(folder: Path) -> None:
+    for name in ("model.safetensors", "config.json"):
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        with pytest.raises(UserError) as error:
+            load_weights(folder)
+        assert_one_sentence(error, name, "not a regular file")
+
+
+def relabel(folder: Path, name: str, old: bytes, new: bytes) -> None:
+    path = folder / "model.safetensors"
+    at = path.read_bytes().index(b'"' + name.encode() + b'"')
+    head, tail = path.read_bytes()[:at], path.read_bytes()[at:]
+    path.write_bytes(head + tail.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("precision", "old", "new", "sentence"),
+    [
+        ("float32", b'"F32"', b'"I32"', "layers.up_DF in int32, which no model has"),
+        ("float32", b'"F32"', b'"U32"', "layers.up_DF in uint32, which no model has"),
+        ("bfloat16", b'"BF16"', b'"F16" ', "layers.up_DF in float16, which no model has"),
+        ("int8", b'"I8"', b'"U8"', "layers.up_DF in uint8, which no model has"),
+        ("int8", b'up_DF.scale"', b'up_DF.scala"', "no scale that fits layers.up_DF"),
+    ],
+)
+def test_a_tensor_under_another_types_name_is_refused(
+    tmp_path: Path, precision: Precision, old: bytes, new: bytes, sentence: str
+) -> None:
+    save_model(tmp_path, CONFIG, PARAMS, CharVocab(), precision=precision)
+    relabel(tmp_path, "layers.up_DF.scale" if b"scale" in old else "layers.up_DF", old, new)
+    with pytest.raises(UserError) as error:
+        load_weights(tmp_path)
+    assert_one_sentence(error, sentence, "export the model again")
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    spoilt = replace(PARAMS, start_D=PARAMS.start_D.at[3].set(jnp.nan))
+    save_model(tmp_path, CONFIG, spoilt, CharVocab())
+    with pytest.raises(UserError) as error:
+        load_weights(tmp_path)
+    assert_one_sentence(error, "start_D", "NaN or infinite")
+
+
 def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         load_weights(tmp_path)
     assert_one_sentence(error, str(tmp_path), "no config.json", "lexinvariant export")
 
 
-def test_the_folder_of_a_run_gets_the_command_that_makes_a_model_of_it(tmp_path: Path) -> None:
+def test_the_folder_of_a_run_is_the_model_that_it_ended_with(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "model").mkdir()
+    assert find_model(tmp_path) == tmp_path / "model"
+
+
+def test_the_folder_of_a_run_under_way_gets_the_command_that_makes_a_model_of_it(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     with pytest.raises(UserError) as error:
         load_weights(tmp_path)
@@ -266,8 +330,15 @@ def test_a_hub_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_model_on_the_hub_is_where_the_hub_put_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", hub_that(lambda name, **options: str(folder)))
+    asked: list[dict[str, object]] = []
+
+    def fetch(name: str, **options: object) -> str:
+        asked.append(options)
+        return str(folder)
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub_that(fetch))
     assert load_weights("someone/some-model").config == CONFIG
+    assert asked == [{"allow_patterns": ["*.json", "*.safetensors"]}], "data, and no code"
 
 
 def test_a_model_says_how_transformers_reads_it(tmp_path: Path) -> None:

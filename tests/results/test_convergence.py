@@ -36,6 +36,7 @@ def write(
     vocab_size: int = 128,
     context: int = 79,
     new_share: float = 0.001,
+    counting: float | None = None,
 ) -> Rows:
     """One run of the experiment, whose lexinvariant curve ends at `end` and whose standard one at half of it."""
     setting: dict[str, Any] = {
@@ -49,6 +50,7 @@ def write(
                 Curve(
                     **setting, model=MeasuredModel(f"{role} model", "", role, "char128", vocab_size, True),
                     curves=averages(values), last_symbol_perplexity=1.01 * end, nats=[], nats_deviation=[],
+                    counting_perplexity=counting if role == "lexinvariant" else None,
                 )
             )  # fmt: skip
         if baseline:
@@ -183,3 +185,18 @@ def test_a_corpus_in_several_contexts_has_a_panel_each(tmp_path: Path) -> None:
     assert [panel.title for panel in apart.panels] == [*titles, "New tokens"]
     assert made(rows).tables[-1].rows[2][6] == "no standard model"
     assert len(draw(apart, "light").axes) == 4
+
+
+def test_a_model_that_has_not_left_the_plateau_is_told(tmp_path: Path) -> None:
+    learnt = section(write(tmp_path, "learnt", 4.0, counting=20.0))
+    assert learnt is not None
+    assert not any("has not learnt" in paragraph for paragraph in learnt.paragraphs)
+    assert "not learnt yet" not in learnt.findings[0].note
+    stuck = section(write(tmp_path, "short", 24.0, counting=20.0))
+    assert stuck is not None
+    [told] = [paragraph for paragraph in stuck.paragraphs if "has not learnt" in paragraph]
+    assert told.startswith("lexinvariant model has not learnt to infer what symbols mean (short)")
+    assert (
+        "no better than counting symbols does (3.18 and 3.00 nats" in told and "train --init bundled" in told
+    )
+    assert sum("counting them reaches 20.00" in finding.note for finding in stuck.findings) == 1

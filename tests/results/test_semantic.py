@@ -145,10 +145,12 @@ def test_the_figures_can_be_drawn(tmp_path: Path, baseline: bool) -> None:
 
 
 def test_the_first_screen_has_a_number_a_sort_and_chance(tmp_path: Path) -> None:
-    stories, templates = write_questions(tmp_path, baseline=True).findings
+    stories, calibrated, templates, *_ = write_questions(tmp_path, baseline=True).findings
     assert (stories.ours, stories.verdict) == (0.6, "no number in the paper")
     assert templates.ours == pytest.approx((80 * 0.6 + 240 * 0.3) / 320)  # by questions, not by kinds
     assert "chance: 25%" in stories.note
+    assert "calibrated" in calibrated.measure
+    assert calibrated.ours != stories.ours
     assert "by kind: class 60%; frame 30%" in templates.note
 
 

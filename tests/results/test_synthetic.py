@@ -83,8 +83,8 @@ def test_the_papers_tables_stand_beside_ours_with_ratios(tmp_path: Path) -> None
     even = {row[0]: row[1:] for row in table(made, "Accuracy with symbols drawn evenly").rows}
     assert even["paper: Pile, char"] == ("48.50%", "91.80%", "1.9x", "27.66%", "59.35%", "2.1x")
     assert even["paper: Github, 32k"][1] == "80.20%"
-    assert even["ours: mixed, char128"][0].startswith("20.0% (17.6% to 22.6%)")
-    assert even["ours: mixed, char128"][2] == even["ours: mixed, char128"][5] == "4.0x"
+    assert even["ours: mixed, 128 characters"][0].startswith("20.0% (17.6% to 22.6%)")
+    assert even["ours: mixed, 128 characters"][2] == even["ours: mixed, 128 characters"][5] == "4.0x"
     assert "ours 4.0x" in even["mean ratio"][2]
     frequency = {row[0]: row[1:] for row in table(made, "Accuracy with symbols drawn by frequency").rows}
     assert frequency["paper: Wiki-40B, char"][:3] == ("75.55%", "63.45%", "0.8x")
@@ -132,8 +132,11 @@ def test_runs_of_other_vocabularies_are_kept_and_equal_ones_replaced(tmp_path: P
     write_tasks(tmp_path, baseline=True, characters=False)
     made = write_tasks(tmp_path)
     names = [row[0] for row in table(made, "Accuracy with symbols drawn evenly").rows]
-    assert names[:3] == ["ours: mixed, char128", "ours: mixed, tokenizer-1234", "paper: Pile, char"]
-    assert [figure.name for figure in made.figures] == ["synthetic-accuracy", "synthetic-sweep-mixed-char128"]
+    assert names[:3] == ["ours: mixed, 128 characters", "ours: mixed, 32,000 tokens", "paper: Pile, char"]
+    assert [figure.name for figure in made.figures] == [
+        "synthetic-accuracy",
+        "synthetic-sweep-mixed-128-characters",
+    ]
 
 
 @pytest.mark.parametrize("baseline", [True, False])
@@ -178,7 +181,7 @@ def test_without_rows_there_is_no_section() -> None:
 def test_it_is_said_when_records_have_taught_the_tasks(tmp_path: Path, share: float) -> None:
     made = write_tasks(tmp_path, records_share=share)
     told = [text for text in made.paragraphs if "records" in text]
-    assert [("3.7% for mixed, char128" in text) for text in told] == ([True] if share else [])
+    assert [("3.7% for mixed, 128 characters" in text) for text in told] == ([True] if share else [])
     assert all(("records" in finding.note) == bool(share) for finding in made.findings)
     assert all((finding.verdict == "not comparable") == bool(share) for finding in made.findings)
 

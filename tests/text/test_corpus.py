@@ -111,7 +111,9 @@ def test_wrong_folders_and_manifests(tmp_path: Path) -> None:
         Corpus.open(tmp_path / "corpus")
     for damaged in ("{", "[]", json.dumps({**record, "splits": 3}), json.dumps({**record, "extra": 1})):
         manifest.write_text(damaged)
-        with pytest.raises(UserError, match="damaged"):
+        with pytest.raises(
+            UserError, match=r"manifest\.json is (damaged|not valid JSON|not a JSON object).* again"
+        ):
             Corpus.open(tmp_path / "corpus")
 
 
@@ -120,3 +122,63 @@ def test_open_data_gives_what_training_needs(tmp_path: Path) -> None:
     data: Data = open_data(tmp_path / "corpus")
     assert data.vocab.name == "char128" and data.vocab_size == 128 and len(data.fingerprint) == 64
     assert data.split("train", 4).length == 4
+
+
+@pytest.mark.parametrize("suffix", ["tokens", "documents"])
+def test_a_shard_with_wrong_bytes_is_refused_before_it_is_used(tmp_path: Path, suffix: str) -> None:
+    make(tmp_path, ["some text", "and more of it"])
+    open_data(tmp_path / "corpus")  # was whole, and is noted to be
+    shard = tmp_path / "corpus" / f"train-00000.{suffix}"
+    shard.write_bytes(shard.read_bytes()[::-1])
+    with pytest.raises(UserError, match=f"{suffix} is corrupt, its hash does not match"):
+        open_data(tmp_path / "corpus")
+
+
+def test_hashes_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, ["some text"])
+    open_data(tmp_path / "corpus")
+    monkeypatch.setattr(Corpus, "verify", lambda corpus: pytest.fail("compared again"))
+    open_data(tmp_path / "corpus")
+
+
+def test_tokens_and_offsets_out_of_range_are_refused_whatever_the_hashes_say(tmp_path: Path) -> None:
+    corpus = make(tmp_path, ["some text", "and more of it"])
+    tokens, documents = (tmp_path / "corpus" / f"train-00000.{kind}" for kind in ("tokens", "documents"))
+    whole = documents.read_bytes()
+    for wrong in ((1, 9, 23), (0, 9, 22), (0, 24, 23)):
+        documents.write_bytes(np.array(wrong, "<i8").tobytes())
+        with pytest.raises(UserError, match=r"documents is corrupt, its documents do not follow"):
+            corpus.split("train", 4)
+    documents.write_bytes(whole)
+    tokens.write_bytes(b"\xf0" * tokens.stat().st_size)
+    for packed in (False, True):
+        with pytest.raises(UserError, match="tokens outside its vocabulary"):
+            corpus.split("train", 4, packed)[np.arange(2)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vocab_size": "many"},
+        {"vocab_size": 0},
+        {"dtype": "object"},
+        {"splits": {"train": []}},
+        {"tokens_by_tag": {"a": "b"}},
+    ],
+)
+def test_a_manifest_of_wrong_types_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    make(tmp_path, ["some text"])
+    manifest = tmp_path / "corpus" / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | change))
+    with pytest.raises(UserError, match=r"manifest\.json is damaged"):
+        Corpus.open(tmp_path / "corpus")
+
+
+def test_a_shard_cannot_lie_outside_its_folder(tmp_path: Path) -> None:
+    make(tmp_path, ["some text"])
+    manifest = tmp_path / "corpus" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"train-00000"', '"../train-00000"'))
+    for file in (tmp_path / "corpus").glob("train-*"):
+        file.rename(tmp_path / file.name)
+    with pytest.raises(UserError, match="a shard lies outside the folder"):
+        Corpus.open(tmp_path / "corpus")

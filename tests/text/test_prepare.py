@@ -1,5 +1,6 @@
 import json
 import resource
+import signal
 import stat
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from lexinvariant.errors import UserError
+from lexinvariant.locks import staging_folder
 from lexinvariant.text import SPLITS, Corpus, Document, Manifest, prepare
 from lexinvariant.text.splits import assign, book_of
 
@@ -137,6 +139,36 @@ def test_a_failure_half_way_leaves_nothing_behind(tmp_path: Path, existing: bool
         Corpus.open(tmp_path / "out", verify=True)
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from lexinvariant.text import prepare, vocab
+vocab.CharVocab.save = lambda self, folder: os.kill(os.getpid(), signal.SIGKILL)
+prepare([sys.argv[1]], Path(sys.argv[2]))
+"""
+
+
+def test_what_a_kill_left_is_removed_and_the_work_of_others_is_not(tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "a.jsonl", some_documents(20))
+    with staging_folder(tmp_path / "out") as of_another:
+        killed = subprocess.run([sys.executable, "-c", KILLED, source, str(tmp_path / "out")], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert len(list(tmp_path.glob(".out.partial-*"))) == 2
+        prepare([source], tmp_path / "out")
+        assert list(tmp_path.glob(".out.partial-*")) == [of_another]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "out"]
+
+
+def test_a_kill_while_a_corpus_is_replaced_loses_neither(tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "a.jsonl", some_documents(20))
+    prepare([source], tmp_path / "out")
+    (tmp_path / "out").rename(tmp_path / ".out.old-123")
+    with pytest.raises(UserError, match="holds a prepared corpus already"):
+        prepare([source], tmp_path / "out")
+    Corpus.open(tmp_path / "out", verify=True)
+    assert not (tmp_path / ".out.old-123").exists()
+
+
 def test_full_disk(tmp_path: Path) -> None:
     source = write_lines(tmp_path / "a.jsonl", some_documents(2000))
     prepare([source], tmp_path / "out")
@@ -162,6 +194,8 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         prepare([], tmp_path / "out")
     with pytest.raises(UserError, match="leave nothing to train on"):
         prepare(["stdlib"], tmp_path / "out", valid_fraction=0.5, test_fraction=0.5)
+    with pytest.raises(UserError, match="fraction for testing is nan: give a finite number"):
+        prepare(["stdlib"], tmp_path / "out", test_fraction=float("nan"))
 
 
 def test_many_tags_are_bounded(tmp_path: Path) -> None:
@@ -193,3 +227,45 @@ def test_memory_stays_flat(tmp_path: Path, suffix: str) -> None:
         return int(subprocess.run(command, check=True, capture_output=True).stdout) * unit
 
     assert peak(100) < peak(45) + 10e6
+
+
+def test_tags_choose_what_is_taken(tmp_path: Path) -> None:
+    records = [
+        {"text": f"{tag} {i} ", "source": f"{tag}/{i}"}
+        for tag in ("log:hub", "log:own", "wiki:a")
+        for i in range(9)
+    ]
+    source = write_lines(tmp_path / "a.jsonl", records)
+
+    def taken(**choice: list[str]) -> set[str]:
+        prepare([source], tmp_path / "out", valid=[source], test=[source], overwrite=True, **choice)
+        corpus = Corpus.open(tmp_path / "out", verify=True)
+        kinds = {split: {text.split()[0] for text in read_back(corpus, split)} for split in SPLITS}
+        assert kinds["train"] == kinds["valid"] == kinds["test"]
+        return kinds["train"]
+
+    assert taken(exclude_tags=["log:hub"]) == {"log:own", "wiki:a"}
+    assert taken(tags=["log"]) == {"log:hub", "log:own"}
+    assert taken(tags=["log"], exclude_tags=["log:own"]) == {"log:hub"}
+    before = Corpus.open(tmp_path / "out").fingerprint
+    with pytest.raises(
+        UserError, match="no document has the tag 'log:loghub': the tags of these sources are log, wiki"
+    ):
+        taken(exclude_tags=["log:loghub"])
+    assert Corpus.open(tmp_path / "out").fingerprint == before
+
+
+def test_a_corpus_of_an_older_release_has_no_tags_and_can_be_read(tmp_path: Path) -> None:
+    prepare([write_lines(tmp_path / "a.jsonl", some_documents(50))], tmp_path / "out")
+    path = tmp_path / "out" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest.pop("tags")
+    for shards in manifest["splits"].values():
+        for shard in shards:
+            (tmp_path / "out" / f"{shard['name']}.tags").unlink()
+            shard.pop("tags_sha256")
+    path.write_text(json.dumps(manifest))
+    pieces = Corpus.open(tmp_path / "out", verify=True).split("train", 4)
+    assert len(pieces.batch(0, 0, 8).tok_BT) == 8
+    with pytest.raises(UserError, match=r"prepared by an older release.*: prepare it again"):
+        pieces.pieces_by_tag  # noqa: B018

@@ -1,6 +1,8 @@
 import gzip
 import json
 import lzma
+import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -156,6 +158,8 @@ def test_wrong_options(tmp_path: Path, query: str, message: str) -> None:
         (b"[1, 2]", "line 2 has no text.*JSON object"),
         (b'{"text": 3}', "line 2 has no text in the field 'text'"),
         (b'{"text": "\xe9"}', "byte 0xe9 at offset 27 cannot"),
+        (b'{"text": ' + b"[" * 200_000, "line 2 is not valid JSON here .it is nested"),
+        (b'{"text": "", "meta": ' + b"[" * 99 + b"]" * 99 + b"}", "nested more than 64 levels"),
     ],
 )
 def test_malformed_lines(tmp_path: Path, line: bytes, message: str) -> None:
@@ -166,10 +170,76 @@ def test_malformed_lines(tmp_path: Path, line: bytes, message: str) -> None:
 
 
 def test_overlong_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "LONGEST_LINE", 100)
+    monkeypatch.setattr(formats, "LARGEST_TEXT", 100)
     (tmp_path / "one.jsonl").write_text(json.dumps({"text": "a" * 200}))
     with pytest.raises(UserError, match="line 1 is longer"):
         texts(tmp_path / "one.jsonl")
+
+
+def test_a_compressed_file_of_nothing_takes_no_memory(tmp_path: Path) -> None:
+    """The bytes of one read are what counts: a few of them stand for gigabytes."""
+    (tmp_path / "bomb.zst").write_bytes(zstandard.compress(bytes(1 << 27)))
+    tracemalloc.start()
+    with formats.open_bytes(tmp_path / "bomb.zst", ReadProgress()) as file:
+        assert len(file.read(1 << 20)) == 1 << 20
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40e6
+
+
+def test_a_text_that_is_read_as_a_whole_has_a_largest_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "long.txt.zst").write_bytes(zstandard.compress(b"words " * 100))
+    assert len(formats.read_whole_text(tmp_path / "long.txt.zst")) == 600
+    monkeypatch.setattr(formats, "LARGEST_TEXT", 500)
+    with pytest.raises(UserError, match="MiB of text"):
+        formats.read_whole_text(tmp_path / "long.txt.zst")
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "dictionary"])
+def test_parquet_has_several_kinds_of_text(tmp_path: Path, kind: str) -> None:
+    column = pyarrow.array(["one", None, "zwölf", "one"])
+    column = column.dictionary_encode() if kind == "dictionary" else column.cast(kind)
+    pyarrow.parquet.write_table(pyarrow.table({"text": column}), tmp_path / "some.parquet")
+    assert texts(tmp_path / "some.parquet") == ["one", "zwölf", "one"]
+
+
+def test_undecodable_rows_of_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "some.parquet"
+    written = pyarrow.array([b"good", b"caf\xe9", None]).view(pyarrow.string())
+    pyarrow.parquet.write_table(pyarrow.table({"text": written, "source": written}), path)
+    with pytest.raises(UserError, match=r"some\.parquet, row 2 is not UTF-8 text: byte 0xe9 at offset 3"):
+        texts(path)
+    assert texts(f"{path}?errors=replace") == ["good", "caf\ufffd"]
+    path.write_bytes(path.read_bytes().replace(b"text", b"\x80ext"))
+    with pytest.raises(UserError, match="damaged or not a Parquet file"):
+        texts(path)
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "some.txt"
+    path.write_text("several words\n" * (3 * formats.PIECE_BYTES // 14))
+    documents = read_documents(str(path))
+    next(documents)
+    os.truncate(path, 2 * formats.PIECE_BYTES)
+    with pytest.raises(UserError, match="bytes shorter while it was read"):
+        list(documents)
+
+
+@pytest.mark.parametrize("name", ["pipe.txt", "pipe.jsonl", "pipe.parquet"])
+def test_pipes_are_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(UserError, match="neither a file nor a folder"):
+        texts(tmp_path / name)
+    with pytest.raises(UserError, match="not a regular file"):
+        formats.read_whole_text(tmp_path / name)
+
+
+def test_a_link_to_nothing_is_told(tmp_path: Path) -> None:
+    (tmp_path / "link.txt").symlink_to("gone.txt")
+    with pytest.raises(UserError, match=r"it is a link to gone\.txt, which does not exist"):
+        texts(tmp_path / "link.txt")
 
 
 def test_undecodable_text(tmp_path: Path) -> None:

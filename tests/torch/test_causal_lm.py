@@ -27,8 +27,6 @@ transformers = pytest.importorskip(
 import lexinvariant.torch  # it registers our models
 from lexinvariant.torch import LexinvariantForCausalLM
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 TEXT = "the cat and the hat and the cat sat there, the cat that sat there"
 STANDARD = replace(TINY, n_layers=2, context=64, lexicon=LexiconConfig(kind="learned"), smeared_keys=True)
 CONFIGS = {

@@ -33,8 +33,6 @@ from lexinvariant.torch.lexicon import embed, first_occurrence, occurrence_stati
 from lexinvariant.torch.parameters import parameter_shapes
 from lexinvariant.torch.transformer import KeyValues, trunk
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
 TEXT = "a cat sat on the mat, and that cat sat there; a mat, a hat!"
 BASE = replace(TINY, n_layers=2, context=64)
 PERMUTED = LexiconConfig(kind="permuted")

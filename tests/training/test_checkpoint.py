@@ -2,9 +2,11 @@
 
 import errno
 import functools
+import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -349,6 +351,58 @@ def test_a_full_disk_costs_nothing_already_written(tiny_disk: Path, caplog: pyte
         store.wait()
         assert store.steps() == [2, 3]
     assert not caplog.records  # one sentence for the user, and not a page of tracebacks before it
+
+
+def test_a_limit_on_the_size_of_files_is_told_in_one_sentence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled(tmp_path, [1])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with CheckpointStore(tmp_path) as store:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+        try:
+            store.save(2, {"w": jax.random.normal(jax.random.key(0), (350_000,))}, notes={})
+            with pytest.raises(UserError) as error:
+                store.wait()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    sentence = str(error.value)
+    assert (
+        sentence.startswith("Files may not become as large as checkpoint 2 needs") and "ulimit -f" in sentence
+    )
+    assert "\n" not in sentence and "[1] are intact" in sentence
+    assert not caplog.records
+
+
+def test_what_another_library_says_is_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def complain(path: Path) -> str:
+        raise ValueError("ABORTED: " + "source locations [tensorstore/internal] " * 100)
+
+    monkeypatch.setattr(checkpoint, "_sha256", complain)
+    store = CheckpointStore(tmp_path)
+    store.save(1, {"w": jnp.zeros(3)}, notes={})
+    with pytest.raises(UserError, match=r"could not be written .*see to the disk") as error:
+        store.close()
+    assert len(str(error.value)) < 400 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "record.json"])
+def test_json_without_a_bottom_is_damage_like_any_other(tmp_path: Path, name: str) -> None:
+    filled(tmp_path, [1, 2])
+    newest = tmp_path / "step_000000002"
+    (newest / name).write_text("[" * 100_000)
+    if name == "record.json":  # and whoever wrote it knew the hash
+        manifest = json.loads((newest / "manifest.json").read_text())
+        manifest[name] = checkpoint._sha256(newest / name)
+        (newest / "manifest.json").write_text(json.dumps(manifest))
+    with CheckpointStore(tmp_path) as store:
+        assert store.best_step() is None
+        if name == "manifest.json":
+            with pytest.warns(UserWarning, match=r"Checkpoint 2 .* is damaged"):
+                assert store.restore(abstract(small(0))) is not None
+        else:
+            with pytest.raises(UserError, match=r"record\.json is not valid JSON"):
+                store.restore(abstract(small(0)))
 
 
 def test_a_failed_save_is_told_at_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import NamedSharding, PartitionSpec
 
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.model import params as model_params
+from lexinvariant.model.batches import forward_batches, machine_mesh
 from lexinvariant.text import MarkovLanguage, Split
 from lexinvariant.text.batch import Batch
 from lexinvariant.training.batch_metrics import tail_length
@@ -41,9 +43,6 @@ class Listed:
         raise AssertionError("evaluation reads pieces by their number, never a shuffled batch")
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 def assess(
     pieces: Split,
     *,
@@ -72,6 +71,32 @@ def test_result_does_not_depend_on_the_batch_size(in_threes: Evaluation, batch_s
     other = assess(VALID, sequences=7, batch_size=batch_size)
     assert other.metrics == pytest.approx(in_threes.metrics, rel=1e-5)
     np.testing.assert_allclose(other.loss_by_position, in_threes.loss_by_position, atol=2e-5)
+
+
+def test_result_does_not_depend_on_the_devices_that_share_a_batch(in_threes: Evaluation) -> None:
+    params = model_params.init(MODEL, 0)
+    mesh = machine_mesh(7 * 4, jax.devices())
+    assert mesh.size == 7, "as many of the eight as divide the batch"
+    params = jax.device_put(params, NamedSharding(mesh, PartitionSpec()))
+    other = evaluate(params, MODEL, VALID, sequences=7, batch_size=7, mesh=mesh)
+    assert other.metrics == pytest.approx(in_threes.metrics, rel=1e-5)
+    assert machine_mesh(8).size == 1, "a CPU's devices would share its cores"
+
+
+def test_sequences_are_read_alike_on_one_device_and_on_many() -> None:
+    params, tok_ST = model_params.init(MODEL, 0), VALID[np.arange(12)].tok_BT
+    one, many = (
+        np.concatenate(
+            [
+                np.asarray(output.logp_BT)
+                for _, output in forward_batches(
+                    params, MODEL, tok_ST, np.arange(12), batch_size=8, devices=devices
+                )
+            ]
+        )
+        for devices in (None, jax.devices())
+    )
+    np.testing.assert_allclose(one, many, rtol=1e-5)
 
 
 def test_lexicons_depend_on_the_seed(in_threes: Evaluation) -> None:

@@ -2,11 +2,9 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
@@ -23,7 +21,7 @@ pytestmark = pytest.mark.slow  # for the run that all of it exports
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on four devices, split both ways, that keeps its checkpoints of steps 1 to 4, all evaluated."""
     tiny = preset("tiny")
     config = replace(
@@ -35,11 +33,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         steps=4,
         batch_size=8,
     )
-    jax.config.update("jax_disable_most_optimizations", True)
     folder = tmp_path_factory.mktemp("export") / "run"
     assert train(config, folder).finished
-    yield folder
-    jax.config.update("jax_disable_most_optimizations", False)
+    return folder
 
 
 def metrics(run: Path) -> dict[int, float]:

@@ -1,5 +1,6 @@
 """A run may be stopped, killed and damaged, and ends as if nothing had happened; or it says what is wrong."""
 
+import dataclasses
 import json
 import os
 import random
@@ -14,12 +15,22 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from lexinvariant.cli.main import main
+from lexinvariant.config import TrainConfig
+from lexinvariant.locks import lock_folder
 from lexinvariant.text import prepare, train_tokenizer
+from lexinvariant.text.batch import Batch
+from lexinvariant.text.toy import MarkovPieces
+from lexinvariant.training import loop
+from lexinvariant.training.checkpoint import read_notes
 from lexinvariant.training.metrics import MetricsLog, read_metrics
+from lexinvariant.training.setup import TrainSetup
+from lexinvariant.training.spikes import LossSpike, SpikeWatch
 
 TOY = shlex.split(
     "train tiny --model.context 16 --model.width 16 --model.n-heads 2 --model.head-dim 8 --model.hidden 32 "
@@ -33,7 +44,7 @@ GO_ON = "give the same command to go on"
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Compile quickly, and each program once for all runs of this file, in this process and in others."""
+    """Compile each program once for all runs of this file, in this process and in others."""
     folder = tmp_path_factory.mktemp("compiled")
     before = {name: jax.config.values[name] for name in _settings(folder)}
     for name, value in _settings(folder).items():
@@ -47,7 +58,6 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def _settings(cache: Path) -> dict[str, object]:
     return {
-        "jax_disable_most_optimizations": True,
         "jax_compilation_cache_dir": str(cache),
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_min_entry_size_bytes": -1,
@@ -236,6 +246,119 @@ class TestDamage:
         ]
 
 
+class TestLossSpikes:
+    """A batch of rubbish: the loss jumps at it, and the step that it makes ruins the parameters."""
+
+    BAD, STEPS = 36, 42
+
+    @pytest.fixture
+    def poisoned(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """Numbers of batches that are rubbish."""
+        numbers = [self.BAD]
+        read, built = MarkovPieces.batch, loop.build
+
+        def batch(self: MarkovPieces, seed: int, step: int, size: int, rows: range) -> Batch:
+            found = read(self, seed, step, size, rows)
+            return found._replace(tok_BT=np.zeros_like(found.tok_BT)) if step in numbers else found
+
+        def build(config: TrainConfig) -> TrainSetup:
+            setup = built(config)
+
+            def step(state: Any, batch: Any) -> Any:
+                is_bad = not np.asarray(jax.device_get(batch.tok_BT)).any()
+                state, metrics = setup.train_step(state, batch)
+                if is_bad:
+                    with jax.transfer_guard("allow"):
+                        state = dataclasses.replace(state, params=jax.tree.map(jnp.zeros_like, state.params))
+                        metrics = metrics | {"loss": 3 * metrics["loss"] + 9}
+                return state, metrics
+
+            return setup._replace(train_step=step)
+
+        monkeypatch.setattr(MarkovPieces, "batch", batch)
+        monkeypatch.setattr(loop, "build", build)
+        return numbers
+
+    @classmethod
+    def command(cls, log_every: int = 1) -> list[str]:
+        every = f"--run.save-every 10 --run.eval-every {cls.STEPS} --run.log-every {log_every}"
+        return [*TOY, "--steps", str(cls.STEPS), *every.split()]
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def expected(cls, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+        """What comes out if the batch after the run's end is read in place of the bad one from the beginning."""
+        folder, read = tmp_path_factory.mktemp("expected"), MarkovPieces.batch
+
+        def batch(pieces: MarkovPieces, seed: int, step: int, size: int, rows: range) -> Batch:
+            return read(pieces, seed, cls.STEPS if step == cls.BAD else step, size, rows)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(MarkovPieces, "batch", batch)
+            assert train(folder, command=cls.command()) == 0
+        return model(folder)
+
+    def test_the_run_goes_back_and_leaves_the_batch_out(
+        self, expected: bytes, poisoned: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run = tmp_path / "run"
+        assert train(run, command=self.command()) == 0
+        said = capsys.readouterr().err
+        assert "at step 37, where" in said
+        assert said.count("going back to step 30, and leaving out the batch of step 37") == 1
+        assert model(run) == expected
+        assert read_notes(run / "checkpoints")["skipped_batches"] == [36]
+        steps = [row["step"] for row in read_metrics(run / "metrics.jsonl") if row["kind"] == "train"]
+        assert steps == list(range(1, self.STEPS + 1))
+
+    def test_it_does_not_matter_how_often_a_run_looks_nor_when_it_was_stopped(
+        self, expected: bytes, poisoned: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run, command = tmp_path / "run", self.command(log_every=4)
+        with monkeypatch.context() as patch:
+            patch.setattr(MetricsLog, "write", _stopping_at(24))
+            assert train(run, command=command) == 0
+        assert checkpoints(run)[-1] < 30
+        assert train(run, command=command) == 0
+        assert model(run) == expected
+
+    def test_a_loss_that_stays_high_ends_the_run(
+        self, poisoned: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        poisoned.extend(range(self.STEPS, self.STEPS + 20))
+        assert train(tmp_path / "run", command=self.command()) == 2
+        assert "batch(es) were left out: lower --optimizer.rate" in capsys.readouterr().err
+        assert max(checkpoints(tmp_path / "run")) == 30
+
+    @pytest.mark.parametrize("loss", [2.01, float("inf"), float("nan")])
+    def test_what_a_spike_is(self, loss: float) -> None:
+        usual = [1.0] * 31 + [50.0]
+        with pytest.raises(LossSpike) as found:
+            SpikeWatch(2.0, usual).look([(33, 1.9), (34, loss)])
+        assert (found.value.step, found.value.usual) == (34, 1.0)
+        for none in (
+            SpikeWatch(0.0, usual),
+            SpikeWatch(2.0, usual[:-1]),
+        ):  # off; too little known of what is usual
+            none.look([(32, loss)])
+
+    def test_small_losses_may_double(self) -> None:
+        SpikeWatch(2.0, [0.1] * 32).look([(33, 1.0)])
+        with pytest.raises(LossSpike):
+            SpikeWatch(2.0, [0.1] * 32).look([(33, 1.2)])
+
+
+def _stopping_at(at: int) -> Any:
+    write = MetricsLog.write
+
+    def write_and_stop(self: MetricsLog, step: int, kind: str, metrics: dict[str, Any]) -> None:
+        write(self, step, kind, metrics)
+        if step == at:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return write_and_stop
+
+
 class TestRunsThatCannotBe:
     def test_a_loss_that_is_not_a_number(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert train(tmp_path, "--optimizer.rate", "1e38", "--optimizer.warmup-steps", "0") == 2
@@ -243,6 +366,39 @@ class TestRunsThatCannotBe:
         assert "The loss is not a number at step" in error
         assert "--optimizer.rate" in error
         assert not (tmp_path / "model").exists()
+
+    @pytest.mark.parametrize("name", ["decipher_loss", "gradient_norm"])
+    def test_any_metric_that_is_not_a_number(
+        self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        built = loop.build
+
+        def spoiling(config: TrainConfig) -> TrainSetup:
+            setup = built(config)
+
+            def step(state: Any, batch: Any) -> Any:
+                state, metrics = setup.train_step(state, batch)
+                return state, metrics | {name: np.float32("nan")}
+
+            return setup._replace(train_step=step)
+
+        monkeypatch.setattr(loop, "build", spoiling)
+        assert train(tmp_path) == 2
+        assert f"The metric {name} is not a number at step 1" in capsys.readouterr().err
+        assert not (tmp_path / "model").exists()
+        assert checkpoints(tmp_path) == []
+
+    def test_a_run_in_a_folder_where_another_is_training(
+        self, copy: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before = contents(copy)
+        with lock_folder(copy, ""):
+            assert train(copy) == 2
+        assert capsys.readouterr().err == (
+            f"lexinvariant: Another process is training in {copy}: wait for it, stop it, or give another --out.\n"
+        )
+        assert contents(copy) == before
+        assert train(copy) == 0
 
     def test_no_data(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["train", "char-tiny", "--out", str(tmp_path / "run")]) == 2
@@ -269,9 +425,8 @@ class TestRunsThatCannotBe:
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """For other processes: one device, and this file's compiled programs."""
-    settings = {name.upper(): str(value) for name, value in _settings(cache).items()}
-    return {**os.environ, **settings, "XLA_FLAGS": ""}
+    """For other processes: this file's compiled programs."""
+    return os.environ | {name.upper(): str(value) for name, value in _settings(cache).items()}
 
 
 class Process:

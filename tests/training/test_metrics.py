@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from lexinvariant.training.metrics import MetricsLog, read_metrics
 
 
@@ -30,6 +32,18 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     for cut in range(last_line, len(whole) - 2):
         path.write_bytes(whole[:cut])
         assert [row["step"] for row in read_metrics(path)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "spoilt", [b"\xff\xfe\x00", b"[" * 100_000, b"[1]", b'{"loss": 2}', b'{"step": "3", "kind": 1}']
+)
+def test_a_line_that_the_disk_has_spoilt_is_left_out(tmp_path: Path, spoilt: bytes) -> None:
+    write(tmp_path, 0, range(1, 3))
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(spoilt + b"\n" + path.read_bytes())
+    assert [row["step"] for row in read_metrics(path)] == [1, 2]
+    write(tmp_path, 1, range(2, 4))
+    assert [row["step"] for row in read_metrics(path)] == [1, 2, 3]
 
 
 def test_a_resumed_run_forgets_what_lies_after_its_checkpoint(tmp_path: Path) -> None:

@@ -38,9 +38,6 @@ def optax_mixes_types() -> Iterator[None]:
         yield
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 def unstacked(tree: Params) -> dict[str, Any]:
     """The same arrays, every layer's on its own."""
     flat = {}

@@ -1,7 +1,6 @@
 """Where the state lies changes nothing but where the state lies."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -65,10 +64,8 @@ def run(config: TrainConfig) -> Trained:
 
 
 @pytest.fixture(scope="module")
-def trained() -> Iterator[dict[str, Trained]]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield {name: run(laid_out(*layout)) for name, layout in LAYOUTS.items()}
-    jax.config.update("jax_disable_most_optimizations", False)
+def trained() -> dict[str, Trained]:
+    return {name: run(laid_out(*layout)) for name, layout in LAYOUTS.items()}
 
 
 @pytest.mark.slow
@@ -140,7 +137,7 @@ def test_zero_takes_the_devices_that_the_other_axis_leaves(
     assert (mesh.shape["data"], mesh.shape["fsdp"]) == shape
 
 
-@pytest.mark.parametrize(("data", "fsdp"), [(9, 1), (1, 9), (4, 4), (0, 16), (9, 0), (-1, 1), (1, -2)])
+@pytest.mark.parametrize(("data", "fsdp"), [(9, 1), (1, 9), (4, 4), (0, 16), (9, 0)])
 def test_a_mesh_that_does_not_fit_is_refused(data: int, fsdp: int) -> None:
     with pytest.raises(UserError, match="8 device"):
         make_mesh(ShardingConfig(data=data, fsdp=fsdp))

@@ -35,9 +35,6 @@ MODEL = replace(
 CONFIG = TrainConfig(model=MODEL, batch_size=B, steps=10, dtype="float32", decipher_weight=0.3)
 
 
-pytestmark = pytest.mark.usefixtures("compile_quickly")
-
-
 @pytest.fixture(scope="module")
 def params() -> Params:
     return random_params(MODEL, scale=0.3)

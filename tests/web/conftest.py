@@ -17,6 +17,7 @@ from lexinvariant.api import load
 from lexinvariant.cli.serve import address, listen
 from lexinvariant.decipher.solve import Solver
 from lexinvariant.web.app import Limits, create_app
+from lexinvariant.web.connection import Connection
 from lexinvariant.web.service import Service
 from lexinvariant.web.worker import Worker
 
@@ -76,7 +77,7 @@ def serve(
         service.worker = worker
     listening = listen("127.0.0.1", 0)
     config = uvicorn.Config(
-        create_app(service, limits), http="h11", ws="none", lifespan="on", log_level="warning"
+        create_app(service, limits), http=Connection, ws="none", lifespan="on", log_level="warning"
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

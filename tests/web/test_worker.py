@@ -1,11 +1,13 @@
 """The worker alone: order, memory, and the end."""
 
 import threading
+import time
 from concurrent.futures import CancelledError
 
 import pytest
 
 from lexinvariant.errors import UserError
+from lexinvariant.interruption import stop_if_given_up
 from lexinvariant.web.worker import LARGEST_REMEMBERED, BusyError, Worker
 
 
@@ -114,6 +116,38 @@ def test_a_full_queue_refuses_and_a_question_can_be_taken_back(desk: Desk) -> No
     assert kept.result(10) == b"c"
     assert desk.asked == ["a", "c"]
     worker.stop(10)
+
+
+def test_a_question_that_is_taken_back_makes_room_at_once(desk: Desk) -> None:
+    worker = desk.worker(most_waiting=2)
+    worker.ask("a")
+    assert desk.began.wait(10)
+    leaving = [worker.ask("b"), worker.ask("c")]
+    assert all(answer.cancel() for answer in leaving)
+    assert worker.n_waiting == 0
+    stays = worker.ask("d")
+    desk.gate.set()
+    assert stays.result(10) == b"d"
+    assert desk.asked == ["a", "d"]
+    worker.stop(10)
+
+
+def test_work_that_nobody_waits_for_ends() -> None:
+    began = threading.Event()
+
+    def answer(question: object) -> bytes:
+        began.set()
+        while question == "endless":
+            stop_if_given_up()
+            time.sleep(0.001)
+        return b"done"
+
+    worker = Worker(answer, n_threads=1)
+    endless = worker.ask("endless")
+    assert began.wait(10)
+    endless.cancel()
+    assert worker.ask("next").result(10) == b"done"
+    assert worker.stop(10)
 
 
 def test_stopping_drops_what_waits_and_tells_whether_work_was_finished(desk: Desk) -> None:

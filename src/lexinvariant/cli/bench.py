@@ -96,7 +96,7 @@ def main(argv: list[str]) -> int:
         console.print(
             "PyTorch is not installed, so there is no peer: pip install 'lexinvariant[torch]'.", markup=False
         )
-    arguments.out.write_text(json.dumps({"preset": arguments.preset, **result}, indent=2) + "\n")
+    arguments.out.write_text(json.dumps({"preset": arguments.preset, **result}, indent=2) + "\n", "utf-8")
     console.print(f"Wrote {arguments.out}.")
     return 0
 

@@ -1,4 +1,4 @@
-"""`lexinvariant data prepare` and `lexinvariant data check`."""
+"""`lexinvariant data prepare`, `lexinvariant data collect` and `lexinvariant data check`."""
 
 import math
 import sys
@@ -11,6 +11,8 @@ import tyro
 
 from lexinvariant.errors import UserError
 from lexinvariant.text import SPLITS, Corpus, Manifest, prepare
+from lexinvariant.text.collect import collect
+from lexinvariant.text.collection import COLLECTION_FILE, Collection
 
 FEWEST_HELD_OUT = 5
 """Fewest documents of a held-out split whose loss can be relied on."""
@@ -21,12 +23,14 @@ class Prepare:
     """Turn text into token shards that training reads.
 
     Sources: text files, folders, JSON Lines (.jsonl, also .gz .xz .zst), Parquet, `stdlib`, `hub:NAME` (ready names:
-    pile, wiki40b, github), `records:N` (N documents of made-up records, which teach to reason about symbols). Options
-    of a source follow a question mark: `prose.jsonl.xz?source=wiki:`.
+    pile, wiki40b, github), `records:N` (N documents of made-up records, which teach to reason about symbols), `sums:N`
+    (sums in words, a language that is learnt in minutes). Options of a source follow a question mark:
+    `prose.jsonl.xz?fold=letters`. A document's tag is what its source begins with.
 
     examples:
       lexinvariant data prepare stdlib data/stdlib
       lexinvariant data prepare prose.jsonl.xz code.jsonl.xz data/mine --valid prose.valid.jsonl.xz
+      lexinvariant data prepare technical.jsonl.xz data/mine --exclude-tags log:loghub mail
       lexinvariant data prepare hub:pile data/pile --vocab t5-base
     """
 
@@ -42,19 +46,47 @@ class Prepare:
     """Share of the documents that is held out for validation, where no sources are named."""
     test_fraction: float = 0.01
     """Share of the documents that is held out for testing, where no sources are named."""
+    tags: Annotated[tuple[str, ...], tyro.conf.arg(metavar="TAG ...")] = ()
+    """Take only documents with one of these tags: `wiki` takes those whose source begins with wiki:."""
+    exclude_tags: Annotated[tuple[str, ...], tyro.conf.arg(metavar="TAG ...")] = ()
+    """Leave out documents with one of these tags, such as log:loghub."""
     overwrite: bool = False
     """Replace a corpus that is already there."""
 
 
 @dataclass(frozen=True)
+class Collect:
+    """Gather source code in many languages as JSON Lines, for `data prepare`.
+
+    Sources: `debian` and `npm` (packages that are known to hold much of it), debian:NAME[=VERSION], npm:NAME[@VERSION],
+    `python` (all installed packages), python:NAME[==VERSION], folders such as /usr/include, and the collection.json of
+    an earlier collection, for the same packages again. Packages are downloaded with apt-get and npm, and neither
+    installed nor run. Python's standard library is never taken, nor copies of it. Tags are code-c, code-rust and so on.
+
+    examples:
+      lexinvariant data collect debian npm data/code
+      lexinvariant data collect npm:rxjs npm:three debian:gnulib data/code --languages typescript javascript c
+      lexinvariant data collect data/code/collection.json data/again
+    """
+
+    paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE ... OUT")]
+    """One or more sources, then the folder to write: train, valid and test.jsonl.xz, and collection.json, which lists
+    packages, versions, hashes and licences."""
+    languages: Annotated[tuple[str, ...], tyro.conf.arg(metavar="LANGUAGE ...")] = ()
+    """Only these languages: c, cpp, css, go, html, javascript, python, rust, shell, sql, typescript."""
+    megabytes: float | None = None
+    """At most so much text of a language, from all packages alike. Default: 12, or as the collection.json says."""
+
+
+@dataclass(frozen=True)
 class Check:
-    """Verify a prepared corpus against the hashes in its manifest.
+    """Verify a prepared corpus or a collection against the hashes in its manifest.
 
     example: lexinvariant data check data/stdlib
     """
 
     corpus: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CORPUS")]
-    """A folder that `data prepare` wrote."""
+    """A folder that `data prepare` or `data collect` wrote."""
 
 
 def summary(manifest: Manifest) -> str:
@@ -83,22 +115,48 @@ def warn_of_few_documents(manifest: Manifest, splits: Sequence[str]) -> None:
             )
 
 
-def main(argv: list[str]) -> int:
-    arguments: Prepare | Check = tyro.cli(
-        Annotated[Prepare, tyro.conf.subcommand("prepare")] | Annotated[Check, tyro.conf.subcommand("check")],
-        args=argv,
-        prog="lexinvariant data",
-        description="Prepare and check training data.\n\nexample: lexinvariant data prepare stdlib data/stdlib",
+def warn_of_kinds_not_held_out(corpus: Corpus, splits: Sequence[str]) -> None:
+    """Warn where the hash of the documents' names has held out nothing of a kind of text."""
+    for split in splits:
+        missing = sorted(corpus.tags_in("train") - corpus.tags_in(split))
+        if missing and corpus.manifest.documents(split):
+            print(
+                f"lexinvariant: warning: the {split} split has nothing of {', '.join(missing[:5])}"
+                f"{' and others' if missing[5:] else ''}: give a larger --{split}-fraction to measure every kind.",
+                file=sys.stderr,
+            )
+
+
+def _check(folder: Path) -> None:
+    if (folder / COLLECTION_FILE).is_file():
+        collection = Collection.read(folder / COLLECTION_FILE)
+        collection.verify(folder)
+        print(f"{folder} is whole: {collection_summary(collection)}.")
+    else:
+        print(f"{folder} is whole: {summary(Corpus.open(folder, verify=True).manifest)}.")
+
+
+def collection_summary(collection: Collection) -> str:
+    megabytes = ", ".join(f"{tag} {size / 1e6:.1f}" for tag, size in collection.bytes_by_tag.items())
+    documents = sum(entry.documents for entry in collection.splits.values())
+    return f"{documents:,} documents of {len(collection.packages)} packages, in megabytes {megabytes}"
+
+
+def _collect(arguments: Collect) -> None:
+    *sources, out = _sources_and_out(arguments.paths, "collect")
+    collection = collect(
+        sources,
+        Path(out),
+        languages=arguments.languages,
+        megabytes=arguments.megabytes,
+        log=lambda line: print(line, file=sys.stderr, flush=True),
     )
-    if isinstance(arguments, Check):
-        corpus = Corpus.open(arguments.corpus, verify=True)
-        print(f"{arguments.corpus} is whole: {summary(corpus.manifest)}.")
-        return 0
-    if len(arguments.paths) < 2:
-        raise UserError(
-            "Give at least one source and the folder to write: lexinvariant data prepare SOURCE OUT."
-        )
-    *sources, out = arguments.paths
+    left_out = "; ".join(f"{number:,} {why}" for why, number in collection.left_out.items())
+    print(f"Wrote {out}: {collection_summary(collection)}." + (f" Left out: {left_out}." if left_out else ""))
+
+
+def _prepare(arguments: Prepare) -> None:
+    *sources, out = _sources_and_out(arguments.paths, "prepare")
     manifest = prepare(
         sources,
         Path(out),
@@ -107,9 +165,38 @@ def main(argv: list[str]) -> int:
         test=arguments.test,
         valid_fraction=arguments.valid_fraction,
         test_fraction=arguments.test_fraction,
+        tags=arguments.tags,
+        exclude_tags=arguments.exclude_tags,
         overwrite=arguments.overwrite,
     )
     print(f"Wrote {out}: {summary(manifest)}.")
     named = {"valid": arguments.valid, "test": arguments.test}
-    warn_of_few_documents(manifest, [split for split, sources in named.items() if not sources])
+    by_fraction = [split for split, sources in named.items() if not sources]
+    warn_of_few_documents(manifest, by_fraction)
+    warn_of_kinds_not_held_out(Corpus.open(out), by_fraction)
+
+
+def _sources_and_out(paths: tuple[str, ...], command: str) -> tuple[str, ...]:
+    if len(paths) < 2:
+        raise UserError(
+            f"Give at least one source and the folder to write: lexinvariant data {command} SOURCE OUT."
+        )
+    return paths
+
+
+def main(argv: list[str]) -> int:
+    arguments: Prepare | Collect | Check = tyro.cli(
+        Annotated[Prepare, tyro.conf.subcommand("prepare")]
+        | Annotated[Collect, tyro.conf.subcommand("collect")]
+        | Annotated[Check, tyro.conf.subcommand("check")],
+        args=argv,
+        prog="lexinvariant data",
+        description="Collect, prepare and check training data.\n\nexample: lexinvariant data prepare stdlib data/mine",
+    )
+    if isinstance(arguments, Check):
+        _check(arguments.corpus)
+    elif isinstance(arguments, Collect):
+        _collect(arguments)
+    else:
+        _prepare(arguments)
     return 0

@@ -1,11 +1,12 @@
-"""`lexinvariant decipher TEXT`: the plaintext of a substitution cipher, its key, and how sure both are."""
+"""`lexinvariant decipher TEXT`: what a text is, its plaintext and key, and how sure all that is."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
@@ -13,39 +14,51 @@ from rich.text import Text
 
 from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.cli.files import text_or_file
+from lexinvariant.cli.many_puzzles import read_many
 from lexinvariant.errors import UserError
 
 if TYPE_CHECKING:
+    from lexinvariant.decipher.decipherment import Decipherment
     from lexinvariant.decipher.language import Language
-    from lexinvariant.decipher.solve import Decipherment
 
 LEVELS = ((0.9, "green"), (0.6, "yellow"), (0.0, "bold red underline"))
 """From which probability on a symbol is shown so."""
 LONGEST_KEY_LINE = 100
+NOT_READ = 3
+"""Exit status where the verdict is that the text was not read."""
+_CRIB = re.compile(r"(.[^=]*)=(.)(?:,|$)", re.DOTALL)  # the symbol itself may be "=" or ","
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Read a substitution cipher: print its plaintext (coloured by confidence on a terminal), the key, and how sure it
-    is. Works for letters, digits, glyphs, emoji or numbers, up to 128 different ones, with spaces kept or not.
+    """Read a substitution cipher: print its plaintext (coloured by confidence on a terminal), what the text is, the
+    key, how sure it is and why. Works for letters, digits, glyphs, emoji, numbers or Morse code, with spaces kept or
+    not; also for Vigenere ciphers and their kin, and for columnar transpositions. Of what it cannot read it says so
+    and what it may be, with exit status 3.
 
-    example: lexinvariant decipher "Myyv my qw vgy chk avcdy qpxkfy, zdk qpxdf dcqckw txvg wcu." --crib y=e
+    examples:
+      lexinvariant decipher "Myyv my qw vgy chk avcdy qpxkfy, zdk qpxdf dcqckw txvg wcu." --crib y=e,v=t
+      lexinvariant decipher --file puzzles.txt --many
     """
 
     text: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = ""
-    """The ciphertext; - reads standard input."""
+    """The ciphertext, in quotes; - reads standard input."""
     file: str = ""
     """Read the ciphertext from this file instead."""
+    many: bool = False
+    """There are many puzzles: parted by blank lines, or JSON Lines of {"text": ..., "name": ...}. Prints a table."""
     crib: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Something known of the key, as CIPHER=plain; may be given several times."""
+    """Something known of the key, as CIPHER=plain or a=b,c=d; may be given several times."""
     crib_text: str | None = None
     """The known beginning of the plaintext."""
+    crib_word: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A word that stands somewhere in the plaintext: tried wherever it fits; may be given several times."""
     alphabet: Literal["auto", "letters", "ascii"] = "auto"
     """What is enciphered: letters (the rest is kept), ascii (everything, the space too), or auto, by looking."""
     unspaced: bool = False
     """The plaintext has no spaces, or they are not where words end."""
-    tokens: bool = False
-    """Symbols are numbers or words parted by spaces."""
+    notation: Literal["auto", "characters", "numbers", "pairs", "tokens", "morse"] = "auto"
+    """What one symbol is: a character, a number, two digits, a group parted by spaces, a Morse code; auto looks."""
     top: int = 3
     """How many other readings to tell."""
     language: str = "english"
@@ -53,17 +66,24 @@ class Arguments:
     model: str | None = None
     """The lexinvariant model that names symbols, if not the language's own: a folder, a name on the Hub, or bundled."""
     json: bool = False
-    """Print {"plaintext", "key", "confidence", "alternatives", "seconds"} instead."""
+    """Print {"verdict", "right", "plaintext", "spaced", "key", "confidence", "alternatives", ...} instead."""
 
 
 def main(argv: list[str]) -> int:
-    arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant decipher")
+    arguments = _parse(argv)
     if arguments.top < 0:
         raise UserError(f"--top {arguments.top} is no number of readings: give 0 or more.")
     text = text_or_file(arguments.text, arguments.file, "decipher")
-    cribs = _cribs(arguments.crib)
+    options: dict[str, Any] = {
+        "cribs": _cribs(arguments.crib),
+        "crib_text": arguments.crib_text,
+        "crib_words": arguments.crib_word,
+        "alphabet": arguments.alphabet,
+        "unspaced": arguments.unspaced,
+        "notation": arguments.notation,
+        "top": arguments.top,
+    }
     keep_compiled_programs()
-    from lexinvariant.decipher.alphabet import split_symbols
     from lexinvariant.decipher.language import load_language
     from lexinvariant.decipher.solve import Solver
 
@@ -73,74 +93,112 @@ def main(argv: list[str]) -> int:
 
         model = load_weights(arguments.model)
     solver = Solver(model, language=language)
-    symbols = split_symbols(text, arguments.tokens)
-    found = solver.read(
-        [symbols],
-        cribs=cribs,
-        crib_text=arguments.crib_text,
-        alphabet=arguments.alphabet,
-        unspaced=arguments.unspaced,
-        top=arguments.top,
-    )[0]
+    console = Console(highlight=False, soft_wrap=True)
+    if arguments.many:
+        return NOT_READ if read_many(solver, text, options, console, as_json=arguments.json) else 0
+    found = solver.read([text], **options)[0]
     if arguments.json:
         print(json.dumps(found.to_json(), ensure_ascii=False))
     else:
-        show(found, symbols, language, Console(highlight=False, soft_wrap=True))
-    return 0
+        show(found, language, console)
+    return NOT_READ if found.verdict.status == "unread" else 0
 
 
-def _cribs(pairs: Sequence[str]) -> dict[str, str]:
+def _parse(argv: list[str]) -> Arguments:
+    arguments, stray = tyro.cli(Arguments, args=argv, prog="lexinvariant decipher", return_unknown_args=True)
+    if not stray:
+        return arguments
+    if any(word.startswith("-") for word in stray):
+        return tyro.cli(Arguments, args=argv, prog="lexinvariant decipher")  # tells which option is none
+    raise UserError(
+        f"TEXT is one argument and {stray[0]!r} is another: put the ciphertext in quotes, or give it with --file or -."
+    )
+
+
+def _cribs(given: Sequence[str]) -> dict[str, str]:
     cribs: dict[str, str] = {}
-    for pair in pairs:
-        rest, _, plain = pair[1:].partition("=")  # from the second character on: the symbol itself may be "="
-        symbol = pair[:1] + rest
-        if not plain:
-            raise UserError(f"The crib {pair!r} is not of the form CIPHER=plain, such as --crib X=e.")
-        if cribs.setdefault(symbol, plain) != plain:
-            raise UserError(
-                f"The cribs contradict each other: {symbol} cannot be both {cribs[symbol]} and {plain}."
-            )
+    for pairs in given:
+        start = 0
+        while start < len(pairs):
+            pair = _CRIB.match(pairs, start)
+            if pair is None:
+                raise UserError(
+                    f"The crib {pairs!r} is not of the form CIPHER=plain, such as --crib X=e or X=e,Y=t."
+                )
+            symbol, plain, start = pair[1], pair[2], pair.end()
+            if cribs.setdefault(symbol, plain) != plain:
+                raise UserError(
+                    f"The cribs contradict each other: {symbol} cannot be both {cribs[symbol]} and {plain}."
+                )
     return cribs
 
 
-def show(found: "Decipherment", symbols: str | Sequence[str], language: "Language", console: Console) -> None:
-    """The plaintext, the key and how sure they are."""
-    # Letters are enciphered in either case alike, and the key knows the small one.
-    p_T = [found.confidence.get(s, found.confidence.get(language.letter(s) or s)) for s in symbols]
-    console.print(coloured(found.plaintext, symbols, p_T) if console.is_terminal else Text(found.plaintext))
-    console.print()
-    sure = [p for p in p_T if p is not None]
-    total = len(sure)
-    right = sum(sure) / max(1, total)
+def show(found: "Decipherment", language: "Language", console: Console) -> None:
+    """The plaintext, what the text is, the key, how sure all that is and why."""
+    unread = found.verdict.status == "unread"
+    if not unread:
+        console.print(_plaintext(found, language, console.is_terminal))
+        console.print()
+    console.print(Text(found.verdict.sentence, style="bold" if console.is_terminal else ""))
+    if not unread and found.key:
+        _show_key(found, console)
+    total = len(found.letter_confidence) or sum(p is not None for p in _confidences(found, language))
+    seconds = f"({found.seconds:.2f} s)"
+    console.print(Text(f"sure: {found.right:.1%} of {total} symbols are expected to be right {seconds}"))
+    for i, reason in enumerate(found.verdict.reasons):
+        console.print(Text(("why:  " if i == 0 else "      ") + reason))
+    if unread:
+        console.print(Text(f"The best reading, which is none: {_short(found.plaintext)}"))
+        return
+    for other in found.alternatives:
+        console.print(Text(f"or, {other.probability:.1%}: {_short(other.plaintext)}"))
+
+
+def _short(plaintext: str) -> str:
+    return plaintext if len(plaintext) <= 200 else plaintext[:197] + "..."
+
+
+def _show_key(found: "Decipherment", console: Console) -> None:
     pairs = sorted(found.key.items(), key=lambda pair: pair[1])
     items = [f"{_shown(symbol)}={_shown(plain)} {found.confidence[symbol]:.0%}" for symbol, plain in pairs]
     per_line = max(1, LONGEST_KEY_LINE // (3 + max(map(len, items))))
     for start in range(0, len(items), per_line):
         console.print(
-            Text(("key: " if start == 0 else "     ") + "   ".join(items[start : start + per_line]))
+            Text(("key:  " if start == 0 else "      ") + "   ".join(items[start : start + per_line]))
         )
-    console.print(
-        Text(f"sure: {right:.1%} of {total} symbols are expected to be right ({found.seconds:.2f} s)")
-    )
-    for other in found.alternatives:
-        shown = other.plaintext if len(other.plaintext) <= 200 else other.plaintext[:197] + "..."
-        console.print(Text(f"or, {other.probability:.1%}: {shown}"))
+
+
+def _confidences(found: "Decipherment", language: "Language") -> list[float | None]:
+    """How sure each piece of the ciphertext is; None where it stands for itself."""
+    # Letters are enciphered in either case alike, and the key knows the small one.
+    return [found.confidence.get(s, found.confidence.get(language.letter(s) or s)) for s in found.cells]
+
+
+def _plaintext(found: "Decipherment", language: "Language", in_colour: bool) -> Text:
+    """The plaintext, with spaces put back where there were none, each character in the colour of its probability."""
+    shown = found.spaced or found.plaintext
+    if not in_colour:
+        return Text(shown)
+    p_T = _confidences(found, language)
+    if found.spaced is not None or found.letter_confidence:
+        sure = iter(found.letter_confidence or [p for p in p_T if p is not None])
+        return _coloured((next(sure) if language.letter(c) else None, c) for c in shown)
+    pieces, start = [], 0
+    for symbol, p in zip(found.cells, p_T, strict=True):
+        end = start + (len(symbol) if p is None else 1)  # what was kept may be a sign of several characters
+        pieces.append((p, found.plaintext[start:end]))
+        start = end
+    return _coloured(pieces)
+
+
+def _coloured(pieces: Iterable[tuple[float | None, str]]) -> Text:
+    styled = [("" if p is None else colour(p), piece) for p, piece in pieces]
+    runs = groupby(styled, key=itemgetter(0))
+    return Text.assemble(*(("".join(piece for _, piece in run), style) for style, run in runs))
 
 
 def colour(p: float) -> str:
     return next(colour for least, colour in LEVELS if p >= least)
-
-
-def coloured(plaintext: str, symbols: Sequence[str], p_T: Sequence[float | None]) -> Text:
-    """The plaintext, each character in the colour of its probability; a symbol that was kept (None) has none."""
-    pieces = []
-    start = 0
-    for symbol, p in zip(symbols, p_T, strict=True):
-        end = start + (len(symbol) if p is None else 1)  # what was kept may be a sign of several characters
-        pieces.append(("" if p is None else colour(p), plaintext[start:end]))
-        start = end
-    runs = groupby(pieces, key=itemgetter(0))
-    return Text.assemble(*(("".join(piece for _, piece in run), style) for style, run in runs))
 
 
 def _shown(symbol: str) -> str:

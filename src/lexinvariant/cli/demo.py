@@ -43,7 +43,7 @@ def main(argv: list[str]) -> int:
     print(f"1. A substitution cipher, read:\n\n{CIPHERTEXT}\n")
     solver = Solver()
     found = solver.read([CIPHERTEXT], top=0)[0]
-    decipher.show(found, CIPHERTEXT, solver.language, Console(highlight=False, soft_wrap=True))
+    decipher.show(found, solver.language, Console(highlight=False, soft_wrap=True))
 
     print("\n2. A lexinvariant model learns a language of 12 symbols, renamed at random in every sequence.")
     tiny = load(train(presets.preset("tiny"), out / "tiny", "tiny").model_folder)

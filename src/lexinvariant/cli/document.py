@@ -10,7 +10,7 @@ from lexinvariant.cli.main import COMMANDS
 from lexinvariant.experiments.registry import EXPERIMENTS
 
 PARTS = {
-    "data": ("prepare", "check"),
+    "data": ("prepare", "collect", "check"),
     "language": ("build", "show"),
     "train": ("", "char-small"),
     "experiment": ("", *(experiment.name for experiment in EXPERIMENTS)),

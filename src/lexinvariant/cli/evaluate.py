@@ -9,6 +9,7 @@ import tyro
 
 from lexinvariant.config import LexiconKind
 from lexinvariant.errors import UserError
+from lexinvariant.text import ChosenPieces, Pieces, Split, open_data
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Arguments:
     examples:
       lexinvariant evaluate runs/mine/model --data data/stdlib --split test
       lexinvariant evaluate bundled --data data/stdlib --lexicon gaussian --json
+      lexinvariant evaluate bundled --data data/mixed --by-tag
     """
 
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
@@ -28,6 +30,8 @@ class Arguments:
     """Which part of the data is read."""
     sequences: int = 1000
     """Whole contexts to average over."""
+    by_tag: bool = False
+    """Measure every kind of text by itself too, each on up to that many contexts."""
     batch_size: int = 16
     """Sequences at a time."""
     lexicon: LexiconKind | None = None
@@ -45,8 +49,7 @@ class Arguments:
 def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant evaluate")
     from lexinvariant.api import load
-    from lexinvariant.text import open_data
-    from lexinvariant.training.evaluate import evaluate
+    from lexinvariant.training.evaluate import Evaluation, evaluate
 
     model, data = load(arguments.model), open_data(arguments.data)
     if arguments.lexicon is not None:
@@ -56,16 +59,27 @@ def main(argv: list[str]) -> int:
             f"The data has a vocabulary of {data.vocab_size} and the model one of {model.config.vocab_size}: prepare "
             "the data with the model's own."
         )
-    result = evaluate(
-        model.params,
-        model.config,
-        data.split(arguments.split, model.config.context),
-        sequences=arguments.sequences,
-        batch_size=arguments.batch_size,
-        seed=arguments.seed,
-        dtype=arguments.dtype,
-    )
-    metrics = result.metrics | {"tail_perplexity": result.tail_perplexity}
+
+    def measure(pieces: Split) -> Evaluation:
+        return evaluate(
+            model.params,
+            model.config,
+            pieces,
+            sequences=arguments.sequences,
+            batch_size=arguments.batch_size,
+            seed=arguments.seed,
+            dtype=arguments.dtype,
+        )
+
+    pieces = data.split(arguments.split, model.config.context)
+    by_tag: dict[str, dict[str, float]] = {}
+    if arguments.by_tag:
+        if not isinstance(pieces, Pieces):
+            raise UserError(f"{arguments.data} has no kinds of text to tell apart: leave out --by-tag.")
+        parts = {tag: ChosenPieces(pieces, chosen) for tag, chosen in pieces.pieces_by_tag.items()}
+        by_tag = {tag: measure(part).all_metrics | {"pieces": len(part)} for tag, part in parts.items()}
+    result = measure(pieces)
+    metrics = result.all_metrics
     row = {
         "model": arguments.model,
         "data": data.fingerprint,
@@ -74,13 +88,31 @@ def main(argv: list[str]) -> int:
         "seed": arguments.seed,
         **metrics,
         "loss_by_position": result.loss_by_position,
-    }
+    } | ({"by_tag": by_tag} if by_tag else {})
     if arguments.json:
         print(json.dumps(row))
     else:
         width = max(map(len, metrics))
         for name, value in metrics.items():
             print(f"{name:>{width}}  {value:.4f}")
+        if by_tag:
+            print(_table_by_tag(by_tag))
     if arguments.out:
-        arguments.out.write_text(json.dumps(row) + "\n")
+        arguments.out.write_text(json.dumps(row) + "\n", "utf-8")
     return 0
+
+
+def _table_by_tag(by_tag: dict[str, dict[str, float]]) -> str:
+    """What is read most of a kind of text: a line each."""
+    columns = {
+        "perplexity at the end": "tail_perplexity",
+        "deciphered there": "tail_deciphered",
+        "in hindsight": "tail_hindsight_deciphered",
+    }
+    shown = {title: name for title, name in columns.items() if name in next(iter(by_tag.values()))}
+    width = max(map(len, by_tag))
+    lines = [" ".join([f"{'tag':<{width}}", f"{'pieces':>9}", *(f"{title:>22}" for title in shown)])]
+    for tag, metrics in sorted(by_tag.items()):
+        values = [f"{metrics[name]:>22.4f}" for name in shown.values()]
+        lines.append(" ".join([f"{tag:<{width}}", f"{metrics['pieces']:>9}", *values]))
+    return "\n" + "\n".join(lines)

@@ -4,15 +4,21 @@ import sys
 from pathlib import Path
 
 from lexinvariant.errors import UserError
-from lexinvariant.text.formats import decode_utf8, read_whole_text
+from lexinvariant.text.formats import LARGEST_TEXT, check_size_of_text, decode_utf8, read_whole_text
 
 
 def read_text(name: str) -> str:
     """The text of a UTF-8 file, which may be compressed; - is standard input."""
-    text = decode_utf8(sys.stdin.buffer.read(), name) if name == "-" else read_whole_text(Path(name))
+    text = _read_standard_input() if name == "-" else read_whole_text(Path(name))
     if not text:
         raise UserError(f"{name} is empty: give a file with some text.")
     return text
+
+
+def _read_standard_input() -> str:
+    data = sys.stdin.buffer.read(LARGEST_TEXT + 1)
+    check_size_of_text(len(data), "standard input")
+    return decode_utf8(data, "-")
 
 
 def text_or_file(text: str, file: str, what_for: str) -> str:

@@ -1,4 +1,4 @@
-"""`lexinvariant language build` and `lexinvariant language show`."""
+"""`lexinvariant language build`, `lexinvariant language verdict` and `lexinvariant language show`."""
 
 import time
 from dataclasses import dataclass
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
+
+from lexinvariant.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,24 @@ class Build:
 
 
 @dataclass(frozen=True)
+class FitVerdict:
+    """Fit what a language's verdicts on texts go by: how much right and wrong readings cost at each length, and what
+    tells the kinds of unread texts apart. All is fitted on enciphered validation text and written to its folder.
+
+    example: lexinvariant language verdict german --valid de.valid.jsonl.xz --foreign nl.valid.jsonl.xz
+    """
+
+    language: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|DIR")]
+    """A language that comes with the package, or a folder that `language build` wrote."""
+    valid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")]
+    """Sources of text of the language."""
+    foreign: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")] = ()
+    """Sources of text of other languages in the same letters; without any, the kinds of unread texts are left alone."""
+    texts: int = 16
+    """Texts of a substitution, for each of seven lengths; of the other kinds there are fewer."""
+
+
+@dataclass(frozen=True)
 class Show:
     """Tell what a language is made of.
 
@@ -56,8 +76,10 @@ class Show:
 
 
 def main(argv: list[str]) -> int:
-    arguments: Build | Show = tyro.cli(
-        Annotated[Build, tyro.conf.subcommand("build")] | Annotated[Show, tyro.conf.subcommand("show")],
+    arguments: Build | FitVerdict | Show = tyro.cli(
+        Annotated[Build, tyro.conf.subcommand("build")]
+        | Annotated[FitVerdict, tyro.conf.subcommand("verdict")]
+        | Annotated[Show, tyro.conf.subcommand("show")],
         args=argv,
         prog="lexinvariant language",
         description="Build and show languages for the solver of ciphers.\n\nexample: lexinvariant language show",
@@ -70,6 +92,8 @@ def main(argv: list[str]) -> int:
         print(f"characters: {language.characters.strip()}")
         print(f"judge: {'yes' if language.judge else 'none'}; model: {language.model or 'none'}")
         return 0
+    if isinstance(arguments, FitVerdict):
+        return _fit_verdict(arguments)
     from lexinvariant.decipher.build_language import build_language
 
     started = time.monotonic()
@@ -90,4 +114,21 @@ def main(argv: list[str]) -> int:
         log=lambda line: print(line, flush=True),
     )
     print(f"Wrote {out} in {time.monotonic() - started:.0f} s: lexinvariant decipher --language {out} ...")
+    return 0
+
+
+def _fit_verdict(arguments: FitVerdict) -> int:
+    from lexinvariant.decipher.fit_verdict import fit_verdict
+    from lexinvariant.decipher.language import load_language
+    from lexinvariant.text import read_documents
+
+    if arguments.texts < 1:
+        raise UserError(f"--texts {arguments.texts} is no number of texts: give 1 or more.")
+    language = load_language(arguments.language)
+    documents, *foreign = [
+        [document.text for source in sources for document in read_documents(source)]
+        for sources in (arguments.valid, *((source,) for source in arguments.foreign))
+    ]
+    fit_verdict(language, documents, foreign, arguments.texts, lambda line: print(line, flush=True)).save()
+    print(f"Wrote {language.folder}.")
     return 0

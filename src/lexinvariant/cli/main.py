@@ -1,17 +1,17 @@
-"""`lexinvariant COMMAND ...`: finds the command, and turns errors into one sentence."""
+"""`lexinvariant COMMAND ...`: finds the command."""
 
 import importlib
 import io
-import os
 import sys
 import warnings
 
 from lexinvariant import __version__
-from lexinvariant.errors import UserError, nearest
+from lexinvariant.errors import UserError, exit_code, nearest
 
 COMMANDS = {
     "demo": "see all of it at work on small models",
     "train": "train a model from a preset, or go on with a run",
+    "plan": "what a run would take, before it is paid for",
     "export": "turn a run into a model that can be loaded and shared",
     "decipher": "read a substitution cipher",
     "semantic": "read a text whose words were replaced by made-up ones",
@@ -20,7 +20,7 @@ COMMANDS = {
     "evaluate": "loss of a model on held-out data",
     "generate": "sample text from a model",
     "serve": "a page that shows a model deciphering, and the same as JSON",
-    "data": "prepare and check training data",
+    "data": "collect, prepare and check training data",
     "tokenizer": "train a tokenizer",
     "bench": "measure training speed on this machine",
     "experiment": "run an experiment of the paper",
@@ -61,22 +61,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"lexinvariant {__version__}")
         return 0
     warnings.formatwarning = lambda message, *_, **__: f"lexinvariant: warning: {message}\n"
-    try:
-        return run(argv[0], argv[1:])
-    except UserError as error:
-        print(f"lexinvariant: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader has gone, as in `| head`; keep Python from complaining about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        # A full disk, a folder where a file stands: nobody is helped by a traceback.
-        where = f" ({error.filename})" if error.filename else ""
-        print(f"lexinvariant: {error.strerror or error}{where}.", file=sys.stderr)
-        return 2
+    return exit_code(lambda: run(argv[0], argv[1:]))
 
 
 def run(name: str, argv: list[str]) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import tyro
 
+from lexinvariant.checks import finite_number
 from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.errors import UserError
 
@@ -41,7 +42,7 @@ class Arguments:
 
 def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant serve")
-    if arguments.time_limit <= 0:
+    if finite_number(arguments.time_limit, "--time-limit") <= 0:
         raise UserError(f"A time limit of {arguments.time_limit:g} seconds leaves none to answer: give more.")
     keep_compiled_programs()
     import uvicorn
@@ -49,6 +50,7 @@ def main(argv: list[str]) -> int:
     from lexinvariant.api import load
     from lexinvariant.text import HuggingFaceVocab
     from lexinvariant.web.app import Limits, create_app
+    from lexinvariant.web.connection import Connection
     from lexinvariant.web.service import Service
 
     with listen(arguments.host, arguments.port) as listening:
@@ -63,7 +65,7 @@ def main(argv: list[str]) -> int:
         app = create_app(service, Limits(seconds=arguments.time_limit), served_as=arguments.host)
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=Connection,
             ws="none",
             lifespan="on",
             log_level="critical",  # what goes wrong in an answer is logged where it is answered

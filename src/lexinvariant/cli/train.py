@@ -1,21 +1,27 @@
 """`lexinvariant train PRESET`: train a model, or go on with a run."""
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from lexinvariant import presets
+from lexinvariant.checks import whole_number
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
+from lexinvariant.text.frequency import ADVICE, still_counting
+from lexinvariant.training.distributed import find_cluster, run_in_cluster
 
 
 @dataclass(frozen=True)
 class Arguments:
     """Train a model, or go on with the run in --out; every setting of the preset is an option.
 
-    example: lexinvariant train char-small --data data/mixed --out runs/mine --steps 4000
+    examples:
+      lexinvariant train char-small --data data/mixed --out runs/mine --steps 4000
+      lexinvariant train --init bundled --data data/mine --out runs/mine
     """
 
     data: str = ""
@@ -31,6 +37,11 @@ class Arguments:
     --model.lexicon."""
     p: float | None = None
     """With --regularise: the share of tokens. Short for --model.lexicon.p; the paper's is 0.2."""
+    distributed: str = ""
+    """coordinator:port,N,i: this is process i (from 0) of N that train together, and process 0 is at that address.
+    Under Slurm, MPI and Kubernetes and on Cloud TPUs they find each other without it; `no` trains alone there."""
+    heartbeat_seconds: int = 30
+    """Of several processes: one that was not heard of for this long is lost, and the others stop."""
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
@@ -51,17 +62,68 @@ examples:
   lexinvariant train char-tiny --data data/stdlib --out runs/mine
   lexinvariant train char-tiny --data data/stdlib --standard --out runs/mine-standard
   lexinvariant train tokens-small --data data/mine --regularise token-permuted --p 0.2 --out runs/regularised
+  lexinvariant train --init bundled --data data/mine --out runs/mine
   lexinvariant train paper-char --data data/pile --sharding.fsdp 8 --batch-size 128 --accumulate 2
 """
+
+
+def summary(valid: list[dict[str, Any]]) -> list[str]:
+    """What a finished run has come to, from what it measured on held-out text."""
+    if not valid:
+        return []
+    first, last = valid[0], valid[-1]
+    lines = []
+    if first["step"] == 0:
+        lines.append(f"Before: {_in_words(first)}. After: {_in_words(last)}.")
+    if "tail_counting_loss" in last:
+        missing = still_counting(
+            last["tail_loss"],
+            last["tail_counting_loss"],
+            last.get("tail_deciphered"),
+            last["tail_counting_named"],
+        )
+        if missing:
+            lines.append(
+                f"It has not learnt to infer what symbols mean: at the end of the context {missing}: {ADVICE}."
+            )
+    return lines
+
+
+def _in_words(row: dict[str, Any]) -> str:
+    words = f"perplexity {row['tail_perplexity']:.2f} at the end of the context"
+    return words + (f", {row['tail_deciphered']:.1%} of symbols named" if "tail_deciphered" in row else "")
 
 
 def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(overview(), end="")
         return 0
+    if argv[0].partition("=")[0] == "--init":
+        argv = ["finetune", *argv]
     name, *rest = argv
     default = Arguments(out=Path("runs") / name, config=presets.preset(name))
     arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")
+    whole_number(arguments.heartbeat_seconds, "--heartbeat-seconds", least=1)
+    cluster = find_cluster(arguments.distributed, os.environ)
+    if cluster is None:
+        return _train(name, rest, arguments, default)
+    return run_in_cluster(
+        cluster, arguments.heartbeat_seconds, lambda: _train(name, rest, arguments, default)
+    )
+
+
+def _train(name: str, rest: list[str], arguments: Arguments, default: Arguments) -> int:
+    if arguments.config.init:
+        # Settings are those of the model, and what is given on the command line is understood as changes to them.
+        from lexinvariant.training.init import with_settings_of
+
+        config = with_settings_of(default.config, arguments.config.init)
+        if not (config.model.lexicon.is_lexinvariant or arguments.standard or arguments.regularise):
+            raise UserError(
+                f"{config.init} is a standard model: give --standard to go on with it as one, or a lexinvariant model."
+            )
+        default = replace(default, config=config)
+        arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")
     config = arguments.config
     if arguments.data:
         config = config.changed({"data.path": arguments.data})
@@ -79,10 +141,16 @@ def main(argv: list[str]) -> int:
     from lexinvariant.training.metrics import read_metrics
 
     outcome = train(config, arguments.out, name)
-    logged = any(row["kind"] == "train" for row in read_metrics(arguments.out / "metrics.jsonl"))
-    curves = f", its curves in {run_figure(arguments.out)}" if logged else ""
+    if not outcome.is_ours_to_tell:
+        return 0
+    rows = read_metrics(arguments.out / "metrics.jsonl")
+    curves = (
+        f", its curves in {run_figure(arguments.out)}" if any(row["kind"] == "train" for row in rows) else ""
+    )
     if outcome.finished:
         print(f"Done: the model is in {outcome.model_folder}{curves}.")
+        for line in summary([row for row in rows if row["kind"] == "valid"]):
+            print(line)
     elif outcome.step == 0:
         print(
             "Stopped before the first step, so there was nothing to save: give the same command to start again."

@@ -1,13 +1,14 @@
 """A ciphertext made ready: which of its characters are cipher symbols, which stand for themselves, and where words end.
 
 letters  the language's letters are enciphered, in either case alike; everything else stands for itself
-glyphs   every symbol but white space is enciphered and stands for a letter: emoji, digits, numbers
+glyphs   every symbol but white space is enciphered and stands for a letter: emoji, digits, numbers; where there are
+         more symbols than letters, several stand for the same one (homophones)
 ascii    everything is enciphered, the space too, and may stand for any of the language's characters
 """
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.decipher.language import Language, Recognition
+from lexinvariant.decipher.notation import Notation, detect, split_symbols
 from lexinvariant.errors import UserError
 
 Ids = NDArray[Any]
@@ -29,12 +31,10 @@ KEPT = -1
 """In the place of a symbol's number: this cell stands for itself."""
 WORD_BREAK = -1
 """In the place of a symbol's number, in a row of symbols: a word ends here. (It is a run of kept cells.)"""
+_EVEN = 0.85
+"""Share of the letters' index of coincidence below which symbols are used evenly. (Of validation texts of 240
+characters, all enciphered, one in twenty is below it; of homophonic ones with 36 symbols, all are.)"""
 _SAMPLE = 20_000  # cells of a long text that are looked at to see what was enciphered
-MARKS = "\u0300-\u036f\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
-"""Modify the character before: combining accents, keycaps, variation selectors, skin tones, flag tags."""
-FLAGS = "\U0001f1e6-\U0001f1ff"
-JOINED = re.compile(f"[{MARKS}{FLAGS}\u200d]")
-WHOLE = re.compile(f"[{FLAGS}]{{2}}|.(?:[{MARKS}]|\u200d.)*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Puzzle:
 
     cells: str | tuple[str, ...]
     """The text in pieces of one symbol each."""
+    notation: Notation
     kind: Kind
     symbols: tuple[str, ...]
     symbol_T: Ids
@@ -54,6 +55,23 @@ class Puzzle:
     @cached_property
     def count_S(self) -> NDArray[np.int64]:
         return np.array([np.count_nonzero(self.symbol_T == s) for s in range(len(self.symbols))])
+
+    @property
+    def is_homophonic(self) -> bool:
+        """Whether several symbols stand for the same letter, since there are more of them."""
+        return self.kind == "glyphs" and len(self.symbols) > len(self.language.letters)
+
+    @cached_property
+    def letter_S(self) -> NDArray[np.int64] | None:
+        """The letters that the symbols are as they stand (numbers: by their places in the alphabet); None if none."""
+        letters = self.language.letters
+        if self.kind == "letters":
+            return np.array([letters.index(symbol) for symbol in self.symbols])
+        if self.kind == "glyphs" and all(
+            s.isascii() and s.isdigit() and int(s) <= len(letters) for s in self.symbols
+        ):
+            return np.array([(int(symbol) - 1) % len(letters) for symbol in self.symbols])
+        return None
 
     @cached_property
     def words(self) -> Ids:
@@ -79,21 +97,33 @@ class Puzzle:
             return self.cells.translate(str.maketrans(table))
         return "".join(table.get(cell, cell) for cell in self.cells)
 
-
-def split_symbols(text: str, tokens: bool = False) -> str | list[str]:
-    """Split a text into symbols: at spaces (`tokens`), or into what is displayed as one sign, even if it is several
-    characters (a flag, a family of emoji). A text of single characters is returned as it is.
-    """
-    if tokens:
-        return text.split()
-    return WHOLE.findall(text) if JOINED.search(text) else text
+    def filled(self, letters: str) -> str:
+        """The text with the next one of these in the place of every symbol; capitals stay capitals."""
+        plain = iter(letters)
+        pieces = []
+        for cell, symbol in zip(self.cells, self.symbol_T.tolist(), strict=True):
+            piece = cell if symbol == KEPT else next(plain)
+            is_capital = symbol != KEPT and self.kind == "letters" and cell.isupper()
+            pieces.append(self.language.capital(piece) if is_capital else piece)
+        return "".join(pieces)
 
 
 def make_puzzle(
-    text: str | Sequence[str], language: Language, alphabet: Alphabet = "auto", unspaced: bool = False
+    text: str | Sequence[str],
+    language: Language,
+    alphabet: Alphabet = "auto",
+    unspaced: bool = False,
+    notation: Notation = "auto",
 ) -> Puzzle:
     """Find a text's cipher symbols; a sequence of strings is a text whose symbols are its items."""
-    cells = text if isinstance(text, str) else tuple(text)
+    cells: str | tuple[str, ...]
+    if isinstance(text, str):
+        notation = detect(text) if notation == "auto" else notation
+        split = split_symbols(text, notation)
+        cells = split if isinstance(split, str) else tuple(split)
+    else:
+        notation = "tokens" if notation == "auto" else notation
+        cells = tuple(text)
     if len(cells) == 0 or (isinstance(cells, str) and not cells.strip()):
         raise UserError("There is nothing to decipher: give a text.")
     kind = _kind(cells, language, alphabet)
@@ -103,18 +133,12 @@ def make_puzzle(
             "The text has no letters to decipher: let every character be enciphered (alphabet ascii)."
         )
     if len(symbols) > MAX_SYMBOLS:
-        hint = ", and numbers parted by spaces as tokens" if isinstance(cells, str) else ""
         raise UserError(
             f"The text has {len(symbols)} different symbols and a substitution of at most {MAX_SYMBOLS} can be read: "
-            f"give a text in fewer{hint}."
+            "give a text in fewer, or say how its symbols are written (notation)."
         )
-    if kind == "glyphs" and len(symbols) > len(language.letters):
-        raise UserError(
-            f"The text has {len(symbols)} different symbols, more than there are letters: let every character be "
-            "enciphered (alphabet ascii)."
-        )
-    spaced = not unspaced and _shows_words(symbol_T, language.recognition)
-    return Puzzle(cells, kind, symbols, symbol_T, spaced, language)
+    spaced = not unspaced and _shows_words(symbol_T, language.recognition, one_word=notation == "characters")
+    return Puzzle(cells, notation, kind, symbols, symbol_T, spaced, language)
 
 
 def _kind(cells: str | tuple[str, ...], language: Language, alphabet: Alphabet) -> Kind:
@@ -126,8 +150,15 @@ def _kind(cells: str | tuple[str, ...], language: Language, alphabet: Alphabet) 
         return "letters" if has_letters else "glyphs"
     if has_letters and looks_like_letters(sample, language):
         return "letters"
-    n_symbols = len({cell for cell in cells if not cell.isspace()})
-    return "glyphs" if n_symbols <= len(language.letters) else "ascii"
+    count_S = np.array([*Counter(cell for cell in cells if not cell.isspace()).values()])
+    return "glyphs" if len(count_S) <= len(language.letters) or is_even(count_S, language) else "ascii"
+
+
+def is_even(count_S: NDArray[np.int64], language: Language) -> bool:
+    """Whether symbols are used more evenly than a language's characters: common letters have several of them, then."""
+    n = int(count_S.sum())
+    coincidence = float((count_S * (count_S - 1)).sum()) / max(1, n * (n - 1))
+    return coincidence < _EVEN * float((language.letter_frequencies**2).sum())
 
 
 def looks_like_letters(cells: Sequence[str], language: Language) -> bool:
@@ -167,13 +198,17 @@ def _number(cells: str | tuple[str, ...], language: Language, kind: Kind) -> tup
     return tuple(number), number_U[code_T]
 
 
-def _shows_words(symbol_T: Ids, usual: Recognition) -> bool:
-    """Whether the kept cells are word breaks: not in a long text without any, nor where all groups have one size."""
+def _shows_words(symbol_T: Ids, usual: Recognition, one_word: bool) -> bool:
+    """Whether the kept cells are word breaks: not in a long text without any, nor where all groups have one size or are
+    longer than words. `one_word`: a short text without any may be a single word.
+    """
     (breaks,) = np.nonzero(symbol_T == KEPT)
     if len(breaks) == 0:
-        return len(symbol_T) <= usual.max_word_length
+        return one_word and len(symbol_T) <= usual.max_word_length
     lengths = np.diff(np.concatenate([[-1], breaks, [len(symbol_T)]])) - 1
     lengths = lengths[lengths > 0]
+    if lengths.mean() > usual.max_word_length:
+        return False  # lines, perhaps
     in_groups = len(lengths) >= 5 and lengths[0] >= 4 and bool((lengths[:-1] == lengths[0]).all())
     return not in_groups
 
@@ -209,7 +244,7 @@ def check_cribs(puzzle: Puzzle, cribs: Mapping[str, str], crib_text: str | None)
                 f"What is known contradicts itself: {_shown(symbol)} cannot be both {_shown(known[number])} and "
                 f"{_shown(plain)}."
             )
-        if by_plain.setdefault(plain, symbol) != symbol:
+        if by_plain.setdefault(plain, symbol) != symbol and not puzzle.is_homophonic:
             raise UserError(
                 f"What is known contradicts itself: {_shown(by_plain[plain])} and {_shown(symbol)} cannot both stand "
                 f"for {_shown(plain)}."

@@ -6,7 +6,8 @@ What is fitted, and how:
 - stuck_above, not_language_above: quantiles of what validation texts themselves cost the n-grams;
 - n_keys of the letter search, the judge's weight and reach, the model's weight: the best of a few values each, one
   after the other (`_TUNED`), by the error rate on enciphered validation texts; a quick build keeps those of English;
-- calibrations: the inverse temperature, slope and shift of greatest likelihood.
+- calibrations: the inverse temperature, slope and shift of greatest likelihood; the tests of whether a text was read
+  are English's, moved to what this language's texts cost (`lexinvariant language verdict` fits them in full).
 All else (lengths of samples and bands, the trace's decay) is as in English, whose language.json is the pattern.
 """
 
@@ -26,6 +27,8 @@ import numpy as np
 
 from lexinvariant.decipher import calibration, ngram
 from lexinvariant.decipher.calibration import Calibration
+from lexinvariant.decipher.decipherment import KeyPosterior
+from lexinvariant.decipher.fit_verdict import moved_tests
 from lexinvariant.decipher.judge_lm import load_judge
 from lexinvariant.decipher.language import (
     JUDGE_FOLDER,
@@ -45,7 +48,7 @@ from lexinvariant.decipher.samples import (
     plain_text,
     solver_options,
 )
-from lexinvariant.decipher.solve import KeyPosterior, Solver
+from lexinvariant.decipher.solve import Solver
 from lexinvariant.errors import UserError
 from lexinvariant.text.sources import read_documents
 
@@ -69,7 +72,8 @@ Plan = tuple[tuple[Setting, int], ...]
 _CALIBRATED: dict[Evidence, Plan] = {
     "judge_spaced": (("spaced", 24), ("spaced", 32), ("spaced", 64), ("spaced", 100)),
     "judge_unspaced": (("unspaced", 32), ("unspaced", 64), ("unspaced", 100)),
-    "ngram": (("spaced", 200), ("spaced", 400), ("unspaced", 200)),
+    "spaced": (("spaced", 200), ("spaced", 400)),
+    "unspaced": (("unspaced", 200), ("unspaced", 400)),
     "characters": (("ascii", 240), ("ascii", 480)),
 }
 
@@ -109,7 +113,9 @@ _SHORT: Plan = (("spaced", 32), ("spaced", 64), ("unspaced", 64))
 _KEYS: Plan = (*_SHORT, ("spaced", 100), ("spaced", 200))
 _ASCII: Plan = (("ascii", 240), ("ascii", 480))
 _TUNED = (
-    _Tuned("n_keys of the letter search, beside English's", (0.5, 1.0, 2.0), _with_more_keys, _KEYS, "ngram"),
+    _Tuned(
+        "n_keys of the letter search, beside English's", (0.5, 1.0, 2.0), _with_more_keys, _KEYS, "spaced"
+    ),
     _Tuned(
         "judging.weight", (0.75, 0.5, 0.65, 0.85, 1.0), _field("judging", "weight"), _SHORT, "judge_spaced"
     ),
@@ -175,7 +181,7 @@ def build_language(
         shutil.copytree(judge, unfinished / JUDGE_FOLDER)
     language = replace(language, folder=unfinished)
     _count_tables(language, documents, min_counts, log)
-    language = _fit_thresholds(language, held_out)
+    language = moved_tests(_fit_thresholds(language, held_out), held_out)
     search = language.letter_search
     log(
         f"a search is stuck above {search.stuck_above_spaced} nats a symbol ({search.stuck_above_unspaced} without "
@@ -332,7 +338,7 @@ class _Fitting:
 
     def tune(self) -> None:
         has: dict[Evidence, bool] = {
-            "ngram": True,
+            "spaced": True,
             "judge_spaced": self.language.judge is not None,
             "characters": self.model is not None,
         }
@@ -363,7 +369,8 @@ class _Fitting:
     def calibrate(self) -> None:
         plans = dict(_CALIBRATED)
         if self.language.judge is None:
-            plans["ngram"] += plans.pop("judge_spaced") + plans.pop("judge_unspaced")
+            plans["spaced"] += plans.pop("judge_spaced")
+            plans["unspaced"] += plans.pop("judge_unspaced")
         for evidence, plan in plans.items():
             started = time.monotonic()
             solver = Solver(self.model, language=self.language)
@@ -371,9 +378,10 @@ class _Fitting:
             for setting, length in plan:
                 samples = self._samples(setting, length, seed=1)
                 found += [(s, solver.key_posterior(s.cipher, **solver_options(setting))) for s in samples]
-            fits = [(*_fit_at(found, beta), beta) for beta in TEMPERATURES]
+            before = self.language.calibrations.of(evidence)
+            fits = [(*_fit_at(found, Calibration(beta, 1.0, 0.0, before.fit)), beta) for beta in TEMPERATURES]
             loss, slope, shift, beta = min(fits)
-            fitted = Calibration(beta, round(slope, 3), round(shift, 3))
+            fitted = Calibration(beta, round(slope, 3), round(shift, 3), before.fit)
             calibrations = replace(self.language.calibrations, **{evidence: fitted})
             self.language = replace(self.language, calibrations=calibrations)
             seconds = time.monotonic() - started
@@ -383,13 +391,13 @@ class _Fitting:
 
 
 def _fit_at(
-    found: Sequence[tuple[Sample, KeyPosterior]], inverse_temperature: float
+    found: Sequence[tuple[Sample, KeyPosterior]], unfitted: Calibration
 ) -> tuple[float, float, float]:
     """(loss, slope, shift) of the calibration of all symbols' shares at this temperature."""
     share, right = [], []
     for sample, posterior in found:
         truth = dict(zip(sample.cipher, sample.plain, strict=True))
-        letter_S, share_S, _ = posterior.best_key(Calibration(inverse_temperature, 1.0, 0.0))
+        letter_S, share_S, _ = posterior.best_key(unfitted)
         share += share_S.tolist()
         right += [plain == truth[symbol] for symbol, plain in posterior.spelled(letter_S).items()]
     slope, shift, loss = calibration.fit(np.array(share), np.array(right, np.float64))

@@ -10,6 +10,7 @@ from lexinvariant.decipher.alphabet import WORD_BREAK
 from lexinvariant.decipher.judge_lm import JudgeLM
 from lexinvariant.decipher.language import Language
 from lexinvariant.decipher.search import Candidates, SearchProblem
+from lexinvariant.interruption import stop_if_given_up
 
 _OVERHEAD = (
     8  # characters that a candidate counts beside its own, lest a very short text has thousands of them
@@ -36,6 +37,7 @@ def rank_by_judge(
     asked = candidates.key_NS[candidates.cost_N <= limit][: most // 2]
     known: dict[bytes, tuple[Ints, float]] = {}
     while len(asked):
+        stop_if_given_up()
         cost_N = settings.weight * nats(asked) + (1 - settings.weight) * search.costs(problem, asked)
         known |= {key_S.tobytes(): (key_S, cost) for key_S, cost in zip(asked, cost_N, strict=True)}
         if len(known) >= most:

@@ -10,7 +10,6 @@ N candidates, T positions, U nodes; the other axes are those of the parameters (
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from threadpoolctl import ThreadpoolController
 
 from lexinvariant.config import ModelConfig, from_dict
 from lexinvariant.errors import UserError
+from lexinvariant.model.folder import read_description
 from lexinvariant.model.position import distance_buckets
 from lexinvariant.model.tensor_file import read_tensors
 
@@ -180,12 +180,7 @@ def load_judge(folder: Path, letters: str) -> JudgeLM:
     """The judge in a folder that `lexinvariant export` wrote, for plaintexts in these letters and the space."""
     from lexinvariant.text import load_vocab
 
-    try:
-        description = json.loads((folder / "config.json").read_text())["model"]
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(
-            f"{folder} holds no model: give a folder that `lexinvariant export` wrote."
-        ) from error
+    description = read_description(folder)["model"]
     vocab = load_vocab(folder)
     token_of = {}
     for character in letters + " ":

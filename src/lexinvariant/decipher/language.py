@@ -16,10 +16,16 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+from numpy.typing import NDArray
+
+from lexinvariant.checks import check_settings
 from lexinvariant.decipher import ngram
 from lexinvariant.decipher.calibration import Calibration
 from lexinvariant.decipher.ngram import NGram
+from lexinvariant.decipher.verdict import KindClassifier
 from lexinvariant.errors import UserError
+from lexinvariant.files import read_json_object
 
 if TYPE_CHECKING:
     from lexinvariant.decipher.judge_lm import JudgeLM
@@ -30,9 +36,10 @@ LANGUAGE_FILE = "language.json"
 JUDGE_FOLDER = "judge"
 Table = Literal["spaced", "spaced-short", "unspaced", "unspaced-short", "characters"]
 """n-grams of words, of letters without spaces (long ones, and short ones for the first search), of all characters."""
-Evidence = Literal["ngram", "judge_spaced", "judge_unspaced", "characters"]
-"""What a key was chosen by: n-grams of letters alone; n-grams and the judge, which knows less where it sees no
-spaces; or n-grams of characters, with the lexinvariant model where there is one."""
+Evidence = Literal["spaced", "unspaced", "judge_spaced", "judge_unspaced", "characters", "homophonic"]
+"""What a key was chosen by: n-grams of letters, with word breaks or without; n-grams and the judge, which knows less
+where it sees no spaces; n-grams of characters, with the lexinvariant model where there is one; or n-grams of letters
+among many-to-one keys, under which nonsense reads better."""
 
 
 @dataclass(frozen=True)
@@ -137,14 +144,17 @@ class Judging:
 class Calibrations:
     """One for each kind of evidence."""
 
-    ngram: Calibration
+    spaced: Calibration
+    unspaced: Calibration
     judge_spaced: Calibration
     judge_unspaced: Calibration
     characters: Calibration
+    homophonic: Calibration | None = None
+    """None: as for letters without word breaks."""
 
     def of(self, evidence: Evidence) -> Calibration:
-        calibration: Calibration = getattr(self, evidence)
-        return calibration
+        calibration: Calibration | None = getattr(self, evidence)
+        return self.unspaced if calibration is None else calibration
 
 
 @dataclass(frozen=True)
@@ -167,6 +177,8 @@ class Language:
     character_search: CharacterSearch
     judging: Judging
     calibrations: Calibrations
+    unread_kinds: KindClassifier
+    """Tells what a text may be that was not read."""
     trace_decay: float
     """In the trace of a key: the weight of an occurrence of a symbol, relative to the next one."""
     folder: Path = dataclasses.field(default=Path(), compare=False)
@@ -220,6 +232,11 @@ class Language:
         return self._tables[table]
 
     @cached_property
+    def letter_frequencies(self) -> NDArray[np.float64]:
+        """How common each letter is."""
+        return self.ngram("unspaced-short").stationary_distribution()
+
+    @cached_property
     def judge(self) -> JudgeLM | None:
         """The judge of short texts; None where the language has none."""
         folder = self.folder / JUDGE_FOLDER
@@ -266,9 +283,10 @@ def _read(folder: Path) -> Language:
             f"There is no language {str(folder)!r} ({', '.join(bundled_languages())} comes with the package): give a "
             "folder that `lexinvariant language build` wrote."
         )
+    described = read_json_object(path, "build the language again.")
     try:
-        language: Language = _typed(Language, json.loads(path.read_text("utf-8")) | {"folder": folder})
-    except (ValueError, TypeError, KeyError) as error:
+        language: Language = _typed(Language, described | {"folder": folder})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
             f"{path} is no language of this version ({error}): build the language again."
         ) from error
@@ -281,7 +299,9 @@ def _typed(kind: Any, value: Any) -> Any:
         hints = get_type_hints(kind)
         if unknown := set(value) - set(hints):
             raise KeyError(f"it has the unknown field {sorted(unknown)[0]}")
-        return kind(**{name: _typed(hints[name], item) for name, item in value.items()})  # type: ignore[operator]
+        made = kind(**{name: _typed(hints[name], item) for name, item in value.items()})  # type: ignore[operator]
+        check_settings(made, "")
+        return made
     if get_origin(kind) in (Union, types.UnionType):
         return None if value is None else _typed(get_args(kind)[0], value)
     if get_origin(kind) is tuple:

@@ -19,10 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import parse_json_object, read_small_file
 
 SCALE = 16
 """Costs are whole numbers of 1/SCALE nats."""
 MAX_COST = 255
+LARGEST_TABLE = 1 << 28
+"""Bytes: a few of a packed file may stand for any number of them."""
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 0, "pb": 0}]
 
 Ids = NDArray[np.integer]
@@ -49,15 +52,24 @@ class NGram:
             return symbol_T
         return np.concatenate([np.full(self.order - 1, space), symbol_T, [space]])
 
-    def stationary_distribution(self) -> NDArray[np.float64]:
-        """How common each symbol is in the long run."""
+    def _joint_shares(self) -> NDArray[np.float64]:
+        """joint_CV: how common each n-gram is in the long run."""
         p_CV = np.exp(-self.cost_G.reshape(-1, self.size).astype(np.float64) / SCALE)
         share_C = np.full(len(p_CV), 1 / len(p_CV))
         for _ in range(20):
             follow_CV = share_C[:, None] * p_CV
             share_C = follow_CV.reshape(self.size, -1).sum(axis=0) if self.order > 1 else np.ones(1)
             share_C /= share_C.sum()
-        return (share_C[:, None] * p_CV).sum(axis=0)
+        return share_C[:, None] * p_CV
+
+    def stationary_distribution(self) -> NDArray[np.float64]:
+        """How common each symbol is in the long run."""
+        return self._joint_shares().sum(axis=0)
+
+    def pair_costs(self) -> NDArray[np.float64]:
+        """cost_VV[a, b]: -log p of symbol b after a, in nats; for an order of 2 or more."""
+        pair_VV = self._joint_shares().reshape(self.size, self.size, -1).sum(axis=2) + 1e-9
+        return -np.log(pair_VV / pair_VV.sum(axis=1, keepdims=True))
 
     def nats(self, text: str) -> float:
         """Total cost of a text over this alphabet."""
@@ -185,10 +197,14 @@ def save(path: Path, alphabet: str, levels: Sequence[BackoffLevel]) -> None:
 
 def read(path: Path) -> NGram:
     try:
-        data = lzma.decompress(path.read_bytes())
+        unpacked = lzma.LZMADecompressor()
+        data = unpacked.decompress(read_small_file(path, "build the language again."), LARGEST_TABLE)
         header, _, body = data.partition(b"\n")
-        about = json.loads(header)
+        about = parse_json_object(header, str(path), "build the language again.")
         alphabet, order = str(about["alphabet"]), int(about["order"])
+        n_values = sum(len(alphabet) ** (n - 1) + len(alphabet) ** n for n in range(1, min(order, 16) + 1))
+        if not unpacked.eof or order > 16 or len(body) != n_values:
+            raise ValueError("not as many values as its header says")
         value = np.frombuffer(body, np.uint8)
         levels, start = [], 0
         for n in range(1, order + 1):
@@ -197,7 +213,7 @@ def read(path: Path) -> NGram:
             levels.append(BackoffLevel(value[start:middle], value[middle:end]))
             start = end
         return assemble(alphabet, levels)
-    except (OSError, lzma.LZMAError, ValueError, KeyError) as error:
+    except (UserError, OSError, lzma.LZMAError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{path} is missing or damaged: build the language again, or install the package again if it came with it."
         ) from error

@@ -23,6 +23,7 @@ import optax
 
 from lexinvariant.config import ModelConfig, OptimizerConfig
 from lexinvariant.errors import UserError
+from lexinvariant.files import check_regular, parse_json
 from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
@@ -330,9 +331,13 @@ def _write(path: Path, tensors: Mapping[str, np.ndarray], notes: Mapping[str, An
 def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
+    remedy = "train the probe again."
     try:
+        check_regular(path, remedy)
         with safe_open(str(path), framework="np") as file:
-            notes = {name: json.loads(value) for name, value in (file.metadata() or {}).items()}
+            notes = {
+                name: parse_json(value, f"{path}", remedy) for name, value in (file.metadata() or {}).items()
+            }
             return {name: file.get_tensor(name) for name in file.keys()}, notes  # noqa: SIM118
     except (OSError, SafetensorError, ValueError) as error:
-        raise UserError(f"{path} is damaged or no probe: train the probe again.") from error
+        raise UserError(f"{path} is damaged or no probe: {remedy}") from error

@@ -23,6 +23,7 @@ from scipy.optimize import linear_sum_assignment
 from lexinvariant.decipher.alphabet import WORD_BREAK
 from lexinvariant.decipher.language import Effort
 from lexinvariant.decipher.ngram import SCALE, NGram, ngram_codes
+from lexinvariant.interruption import stop_if_given_up
 
 Ids = NDArray[np.integer]
 Ints = NDArray[np.int32]
@@ -138,6 +139,7 @@ def keys_by_posterior(problem: SearchProblem, logp_SV: Floats, n_keys: int, rng:
         score_SL[symbol] = np.where(letters == letter, 1e6, -1e6)
     key_SR = np.zeros((problem.n_slots, n_keys), np.int32)
     for r in range(n_keys):
+        stop_if_given_up()
         noise = rng.gumbel(size=score_SL.shape) if r else 0.0
         row, column = linear_sum_assignment(score_SL + noise, maximize=True)
         key_SR[row, r] = letters[column]
@@ -180,7 +182,8 @@ def anneal(
     n_refused = 0
     for step, pair in enumerate(order):
         if step % effort.resample_every == 0 and step:
-            chosen_R = _resample(total_R, (inverse_temperature[step] - resampled_at) / SCALE, rng)
+            stop_if_given_up()
+            chosen_R = resample(total_R, (inverse_temperature[step] - resampled_at) / SCALE, rng)
             resampled_at = inverse_temperature[step]
             key_SR, code_TR, cost_TR = key_SR[:, chosen_R], code_TR[:, chosen_R], cost_TR[:, chosen_R]
             total_R = total_R[chosen_R]
@@ -215,7 +218,7 @@ def anneal(
     return unique_candidates(problem, every_SR, np.concatenate([best_R, total_R]) / SCALE), key_SR
 
 
-def _resample(total_R: NDArray[np.int64], colder: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def resample(total_R: NDArray[np.int64], colder: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """Systematic resampling: indices of keys, in proportion to exp(-colder * cost)."""
     weight_R = np.cumsum(np.exp(-colder * (total_R - total_R.min())))
     mark_R = (np.arange(len(total_R)) + rng.random()) / len(total_R) * weight_R[-1]
@@ -240,6 +243,7 @@ def merge_candidates(problem: SearchProblem, several: Sequence[Candidates]) -> C
 
 def one_swap_away(problem: SearchProblem, key_S: Ints) -> Candidates:
     """All keys one swap away, a swap with a letter not in use among them; the key itself comes along."""
+    stop_if_given_up()
     used = {*key_S.tolist(), *problem.pinned.values()}
     free = [int(v) for v in problem.letters if int(v) not in used]
     movable = [s for s in range(problem.n_symbols) if s not in problem.pinned]

@@ -11,23 +11,32 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from contextvars import copy_context
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
-from lexinvariant.decipher import search
+from lexinvariant.decipher import homophonic, search
 from lexinvariant.decipher.alphabet import WORD_BREAK, Alphabet, Puzzle, check_cribs, make_puzzle
-from lexinvariant.decipher.calibration import Calibration
+from lexinvariant.decipher.arguments import check_arguments
+from lexinvariant.decipher.crib_words import pinned_by_words
+from lexinvariant.decipher.decipherment import Decipherment, KeyPosterior
+from lexinvariant.decipher.features import is_flat
 from lexinvariant.decipher.judge import rank_by_judge
-from lexinvariant.decipher.language import Evidence, Language, Stages, load_language
+from lexinvariant.decipher.language import Language, Stages, load_language
 from lexinvariant.decipher.ngram import NGram
+from lexinvariant.decipher.notation import Notation
+from lexinvariant.decipher.ordered_keys import read_in_order
+from lexinvariant.decipher.polyalphabetic import looks_polyalphabetic, read_polyalphabetic
 from lexinvariant.decipher.search import Candidates, SearchProblem
+from lexinvariant.decipher.text_reading import TextReading
+from lexinvariant.decipher.transposition import looks_transposed, read_transposition
+from lexinvariant.decipher.verdict import LEAST_READ, MOST_UNREAD
 from lexinvariant.decipher.workers import read_on_all_cores
 from lexinvariant.errors import UserError
 
@@ -39,79 +48,13 @@ MIN_TEXTS_FOR_WORKERS = 64
 _N_WINDOWS = 4  # samples of a long text
 _HALF_WINDOW = 20  # symbols kept on either side of a symbol that no sample holds
 _MAX_CLIMBS = 20
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """Another plaintext, and the probability of its key among all that were found."""
-
-    plaintext: str
-    key: dict[str, str]
-    probability: float
-
-
-@dataclass(frozen=True)
-class Decipherment:
-    """The plaintext of a ciphertext, what every cipher symbol stands for, and how sure that is."""
-
-    plaintext: str
-    key: dict[str, str]
-    confidence: dict[str, float]
-    """For every cipher symbol, the probability that the key is right about it."""
-    alternatives: list[Alternative]
-    seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        """As `lexinvariant decipher --json` prints it."""
-        return asdict(self) | {"seconds": round(self.seconds, 3)}
-
-
-@dataclass(frozen=True)
-class KeyPosterior:
-    """Candidate keys of one ciphertext with their costs, and the evidence that the costs come from."""
-
-    puzzle: Puzzle
-    problem: SearchProblem
-    candidates: Candidates
-    evidence: Evidence
-
-    @cached_property
-    def nats_per_symbol(self) -> float:
-        """What the best key costs the n-gram."""
-        return _nats_per_symbol(self.problem, self.candidates)
-
-    def best_key(self, calibration: Calibration) -> tuple[Ints, Floats, Floats]:
-        """(letter_S, share_S, weight_N): the key with the fewest expected wrong symbols, the total weight of the
-        candidates that agree on each symbol, and the weight of each candidate.
-        """
-        weight_N = calibration.weights(self.candidates.cost_N)
-        share_SV = np.zeros((self.problem.n_symbols, self.problem.ngram.size))
-        for key_S, weight in zip(self.candidates.key_NS, weight_N, strict=True):
-            share_SV[np.arange(self.problem.n_symbols), key_S] += weight
-        symbol_S, letter_S = linear_sum_assignment(self.puzzle.count_S[:, None] * share_SV, maximize=True)
-        return letter_S, share_SV[symbol_S, letter_S], weight_N
-
-    def spelled(self, key_S: NDArray[np.integer]) -> dict[str, str]:
-        """What each cipher symbol stands for."""
-        letters = self.problem.ngram.alphabet
-        return {symbol: letters[v] for symbol, v in zip(self.puzzle.symbols, key_S, strict=True)}
-
-    def decipherment(self, calibration: Calibration, top: int) -> Decipherment:
-        """The best key, how sure each of its symbols is, and the next best keys."""
-        letter_S, share_S, weight_N = self.best_key(calibration)
-        p_S = calibration.probability(share_S)
-        p_S[list(self.problem.pinned)] = 1.0
-        others = []
-        for key_S, weight in zip(self.candidates.key_NS[: top + 1], weight_N, strict=False):
-            if not np.array_equal(key_S, letter_S):
-                key = self.spelled(key_S)
-                others.append(Alternative(self.puzzle.plaintext(key), key, round(float(weight), 6)))
-        key = self.spelled(letter_S)
-        confidence = {symbol: round(float(p), 4) for symbol, p in zip(self.puzzle.symbols, p_S, strict=True)}
-        return Decipherment(self.puzzle.plaintext(key), key, confidence, others[:top], 0.0)
+_CERTAIN = 0.99  # a reading by one of few keys that is so likely needs no search
+_HOPELESS = 0.005  # a reading that is less likely is not shown to the judge
+_OTHER_KINDS: tuple[tuple[Callable[[Puzzle], TextReading | None], Callable[[Puzzle], bool]], ...] = (
+    (read_polyalphabetic, looks_polyalphabetic),
+    (read_transposition, looks_transposed),
+)
+"""Readers of what is no substitution, and whether a text looks so."""
 
 
 class Solver:
@@ -143,51 +86,82 @@ class Solver:
         *,
         cribs: Mapping[str, str] | None = None,
         crib_text: str | None = None,
+        crib_words: Sequence[str] = (),
         alphabet: Alphabet = "auto",
         unspaced: bool = False,
+        notation: Notation = "auto",
         top: int = 3,
     ) -> list[Decipherment]:
         """Read ciphertexts, each under its own key; a text may also be a list of symbols.
 
-        Cribs (cipher symbol -> character) hold for every text; `crib_text` is the known beginning of the plaintext.
-        The result for a text does not depend on the other texts.
+        Cribs (cipher symbol -> character) hold for every text; `crib_text` is the known beginning of the plaintext,
+        and `crib_words` stand somewhere in it. The result for a text does not depend on the other texts.
         """
-        puzzles = [make_puzzle(text, self.language, alphabet, unspaced) for text in texts]
+        check_arguments(texts, cribs, crib_text, alphabet, top)
+        puzzles = [make_puzzle(text, self.language, alphabet, unspaced, notation) for text in texts]
         known = [check_cribs(puzzle, cribs or {}, crib_text) for puzzle in puzzles]
 
         def read_one(number: int) -> Decipherment:
             started = time.perf_counter()
-            posterior = self._posterior(puzzles[number], known[number], alphabet, unspaced)
-            decipherment = posterior.decipherment(self.language.calibrations.of(posterior.evidence), top)
-            return replace(decipherment, seconds=time.perf_counter() - started)
+            puzzle, certain = puzzles[number], known[number]
+            pinned = pinned_by_words(puzzle, certain, crib_words) if crib_words else certain
+            posterior = self._posterior(puzzle, pinned, alphabet, unspaced)
+            return replace(posterior.decipherment(top, certain), seconds=time.perf_counter() - started)
 
         numbers = range(len(puzzles))
         light = [number for number in numbers if self._needs_no_model(puzzles[number])]
         found: dict[int, Decipherment] = {}
         if len(light) >= MIN_TEXTS_FOR_WORKERS:
-            kind = {"alphabet": alphabet, "unspaced": unspaced}
-            options = {"cribs": cribs, "crib_text": crib_text, "top": top} | kind
+            kind = {"alphabet": alphabet, "unspaced": unspaced, "notation": notation}
+            options = {"cribs": cribs, "crib_text": crib_text, "crib_words": crib_words, "top": top} | kind
             done = read_on_all_cores(self, [texts[number] for number in light], options)
             found = dict(zip(light, done, strict=True))
         rest = [number for number in numbers if number not in found]
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # one text's search beside another's judging
-            found |= zip(rest, pool.map(read_one, rest), strict=True)
+            contexts = [copy_context() for _ in rest]  # in which it is said who may interrupt
+            read = pool.map(lambda context, number: context.run(read_one, number), contexts, rest)
+            found |= zip(rest, read, strict=True)
         return [found[number] for number in numbers]
 
     def key_posterior(
         self, text: str | Sequence[str], *, alphabet: Alphabet = "auto", unspaced: bool = False
     ) -> KeyPosterior:
-        """All candidate keys of one text, before they are calibrated."""
-        return self._posterior(make_puzzle(text, self.language, alphabet, unspaced), {}, alphabet, unspaced)
+        """All candidate keys of one text that a search finds, before they are calibrated."""
+        return self._search(make_puzzle(text, self.language, alphabet, unspaced), {}, alphabet, unspaced)
 
     def _needs_no_model(self, puzzle: Puzzle) -> bool:
         return puzzle.kind == "letters" and int(puzzle.count_S.sum()) > self.language.judging.max_symbols
 
     def _posterior(
         self, puzzle: Puzzle, known: Mapping[int, str], alphabet: Alphabet, unspaced: bool
+    ) -> KeyPosterior | TextReading:
+        ordered = None
+        if puzzle.letter_S is not None:
+            ordered = read_in_order(puzzle, self._letter_problem(puzzle, known, puzzle.spaced))
+        if ordered is not None and ordered.reading().probability >= _CERTAIN:
+            return ordered
+        # What a text looks like is tried first: a search among all keys for one that is none takes longest.
+        likely = [] if known else [read(puzzle) for read, looks_so in _OTHER_KINDS if looks_so(puzzle)]
+        for other in likely:
+            if other is not None and other.reading().probability >= _CERTAIN:
+                return other
+        searched = self._search(puzzle, known, alphabet, unspaced)
+        best = ordered if ordered is not None and ordered.description < searched.description else searched
+        if known or best.reading().probability >= LEAST_READ:
+            return best
+        likely += [read(puzzle) for read, looks_so in _OTHER_KINDS if not looks_so(puzzle)]
+        found: list[KeyPosterior | TextReading] = [best]
+        found += [other for other in likely if other and other.reading().probability > MOST_UNREAD]
+        return min(found, key=lambda reading: reading.description)
+
+    def _search(
+        self, puzzle: Puzzle, known: Mapping[int, str], alphabet: Alphabet, unspaced: bool
     ) -> KeyPosterior:
+        """The best keys of all."""
         if puzzle.kind == "ascii":
             return self._search_characters(puzzle, known)
+        if puzzle.is_homophonic:
+            return self._search_homophones(puzzle, known, alphabet)
         tries = [self._search_letters(puzzle, known, spaced=puzzle.spaced)]
         if puzzle.kind == "glyphs" and not puzzle.spaced and not unspaced:
             # One of the glyphs may be the space.
@@ -197,12 +171,53 @@ class Solver:
         may_be_other = puzzle.kind == "glyphs" and alphabet == "auto"
         long_enough = len(puzzle.symbol_T) >= settings.not_language_min_symbols
         if may_be_other and long_enough and best.nats_per_symbol > settings.not_language_above:
-            # Letters alone make no sense of it: perhaps capitals, digits and punctuation are among the glyphs.
-            wider = make_puzzle(puzzle.cells, self.language, "ascii")
-            renamed = {wider.symbols.index(puzzle.symbols[s]): plain for s, plain in known.items()}
-            other = self._search_characters(wider, renamed)
+            # Letters alone make no sense of it.
+            other = self._search_all_characters(puzzle, known)
             return min(best, other, key=lambda posterior: posterior.nats_per_symbol)
         return best
+
+    def _search_homophones(
+        self, puzzle: Puzzle, known: Mapping[int, str], alphabet: Alphabet
+    ) -> KeyPosterior:
+        """Keys in which letters have several symbols; word breaks that make no sense may be ends of lines."""
+        found = [self._search_many_to_one(puzzle, known)]
+        if puzzle.spaced and found[-1].reading().probability < LEAST_READ:
+            found.append(self._search_many_to_one(replace(puzzle, spaced=False), known))
+        may_be_other = alphabet == "auto" and len(set(puzzle.cells)) <= len(self.language.characters)
+        if may_be_other and max(p.reading().probability for p in found) < LEAST_READ:
+            found.append(self._search_all_characters(puzzle, known))
+        return max(found, key=lambda posterior: posterior.reading().probability)
+
+    def _search_many_to_one(self, puzzle: Puzzle, known: Mapping[int, str]) -> KeyPosterior:
+        settings, spaced, n_symbols = self.language.letter_search, puzzle.spaced, len(puzzle.symbols)
+        short = self.language.ngram("spaced-short" if spaced else "unspaced-short")
+        most = max(settings.searched_symbols, homophonic.LETTERS_PER_SYMBOL * n_symbols)
+        problem = self._letter_problem(puzzle, known, spaced)
+        problem = replace(problem, pieces=_sample_pieces(puzzle.words, most, n_symbols))
+        candidates = homophonic.find_keys(problem, short, homophonic.FIRST)
+        stuck_above = settings.stuck_above_spaced if spaced else settings.stuck_above_unspaced
+        may_be_read = puzzle.count_S.sum() >= homophonic.LEAST_PER_SYMBOL * n_symbols
+        if may_be_read and _nats_per_symbol(problem, candidates) > stuck_above:
+            again = homophonic.find_keys(problem, short, homophonic.RETRY)
+            candidates = search.merge_candidates(problem, [candidates, again])
+        if len(puzzle.words) > most:
+            pieces = _sample_pieces(puzzle.words, settings.compared_symbols, n_symbols)
+            problem = replace(problem, pieces=pieces)
+            candidates = homophonic.improve(problem, short, candidates.key_NS[: settings.compared_keys])
+        if spaced:  # whether it is a reading is told by the letters alone, so that one test serves both
+            letters = _sample_pieces(
+                replace(puzzle, spaced=False).words, settings.compared_symbols, n_symbols
+            )
+            problem = replace(problem, ngram=self.language.ngram("unspaced"), pieces=letters)
+        log_keys = homophonic.log_keys(n_symbols - len(known), self.language.letter_frequencies)
+        facts = {"symbols": n_symbols}
+        return KeyPosterior(puzzle, problem, candidates, "homophonic", "homophonic", facts, log_keys)
+
+    def _search_all_characters(self, puzzle: Puzzle, known: Mapping[int, str]) -> KeyPosterior:
+        """The glyphs may stand for capitals, digits and punctuation as well."""
+        wider = make_puzzle(puzzle.cells, self.language, "ascii", notation=puzzle.notation)
+        renamed = {wider.symbols.index(puzzle.symbols[s]): plain for s, plain in known.items()}
+        return self._search_characters(wider, renamed)
 
     def _search_letters(self, puzzle: Puzzle, known: Mapping[int, str], spaced: bool) -> KeyPosterior:
         """Search with short n-grams, then with long ones, then ask the judge about a short text.
@@ -210,18 +225,15 @@ class Solver:
         `spaced` is whether the n-grams know the space, which then is either seen or one of the symbols.
         """
         language, settings = self.language, self.language.letter_search
-        long = language.ngram("spaced" if spaced else "unspaced")
         short = language.ngram("spaced-short" if spaced else "unspaced-short")
         row, n_symbols = puzzle.words, len(puzzle.symbols)
-        n_letters = long.size if spaced and not puzzle.spaced else len(language.letters)
-        pinned = {symbol: long.alphabet.index(plain) for symbol, plain in known.items()}
-        pieces = _sample_pieces(row, settings.searched_symbols, n_symbols)
-        problem = SearchProblem(long, pieces, n_symbols, np.arange(n_letters), pinned)
+        problem = self._letter_problem(puzzle, known, spaced)
         n = int(puzzle.count_S.sum())
         band = settings.band(n)
         candidates = self._anneal_in_stages(problem, short, band.first)
         stuck_above = settings.stuck_above_spaced if spaced else settings.stuck_above_unspaced
-        if band.retry is not None and _nats_per_symbol(problem, candidates) > stuck_above:
+        is_stuck = _nats_per_symbol(problem, candidates) > stuck_above
+        if band.retry is not None and is_stuck and not is_flat(puzzle.count_S, language.letter_frequencies):
             again = self._anneal_in_stages(problem, short, band.retry)
             candidates = search.merge_candidates(problem, [candidates, again])
         if len(row) > settings.searched_symbols:
@@ -229,13 +241,27 @@ class Solver:
             key_NS = candidates.key_NS[: settings.compared_keys]
             candidates = search.unique_candidates(problem, key_NS.T, search.costs(problem, key_NS))
         candidates = _hill_climb(problem, candidates)
+        found = KeyPosterior(puzzle, problem, candidates, "spaced" if spaced else "unspaced")
         words_known = puzzle.spaced or not spaced
-        if n <= language.judging.max_symbols and words_known and n_symbols > len(pinned) and self._use_judge:
-            judge = language.judge
-            if judge is not None:
-                judged = rank_by_judge(judge, language, problem, candidates)
-                return KeyPosterior(puzzle, problem, judged, "judge_spaced" if spaced else "judge_unspaced")
-        return KeyPosterior(puzzle, problem, candidates, "ngram")
+        asks = (
+            n <= language.judging.max_symbols and words_known and n_symbols > len(known) and self._use_judge
+        )
+        if not asks or found.reading().probability < _HOPELESS:
+            return found
+        judge = language.judge
+        if judge is None:
+            return found
+        judged = rank_by_judge(judge, language, problem, candidates)
+        return replace(found, candidates=judged, evidence="judge_spaced" if spaced else "judge_unspaced")
+
+    def _letter_problem(self, puzzle: Puzzle, known: Mapping[int, str], spaced: bool) -> SearchProblem:
+        """Which letters the symbols of (samples of) a text stand for, under long n-grams."""
+        ngram = self.language.ngram("spaced" if spaced else "unspaced")
+        n_symbols = len(puzzle.symbols)
+        n_letters = ngram.size if spaced and not puzzle.spaced else len(self.language.letters)
+        pinned = {symbol: ngram.alphabet.index(plain) for symbol, plain in known.items()}
+        pieces = _sample_pieces(puzzle.words, self.language.letter_search.searched_symbols, n_symbols)
+        return SearchProblem(ngram, pieces, n_symbols, np.arange(n_letters), pinned)
 
     def _search_characters(self, puzzle: Puzzle, known: Mapping[int, str]) -> KeyPosterior:
         """The lexinvariant model names the symbols; an n-gram of characters refines what it said."""

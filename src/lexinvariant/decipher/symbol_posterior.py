@@ -14,8 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from lexinvariant.checks import whole_number
 from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.votes import MAX_WINDOWS, Floats, check_head, mean_by_symbol, read_in_windows
+from lexinvariant.interruption import stop_if_given_up
 from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
@@ -41,6 +43,7 @@ def read_windows(
     for window in read_in_windows(model.config, symbol_T, most):
         tok_BT = jnp.asarray(window.symbol_T[None])
         for draw in range(draws):
+            stop_if_given_up()
             logp_BTV = _logp_at_positions(model.params, model.config, tok_BT, window.n_read, draw)
             yield window.symbol_T[window.counted], logp_BTV[0, window.counted]
 
@@ -50,4 +53,5 @@ def symbol_posterior(
 ) -> Floats:
     """logp_SC: which character each symbol is, as a mean over its occurrences and over draws of the lexicon."""
     check_head(model)
+    whole_number(draws, "draws", least=1)
     return mean_by_symbol(model, read_windows(model, symbol_T, draws), n_symbols, characters)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.alphabet import KEPT, Alphabet, check_cribs, make_puzzle
 from lexinvariant.decipher.language import Language, load_language
+from lexinvariant.decipher.notation import Notation
 from lexinvariant.decipher.votes import check_head
 from lexinvariant.errors import UserError
 from lexinvariant.model.decipher_head import decipher_logits
@@ -113,6 +114,7 @@ def trace(
     crib_text: str | None = None,
     alphabet: Alphabet = "auto",
     unspaced: bool = False,
+    notation: Notation = "auto",
     language: Language | None = None,
     draws: int = 1,
     seed: int = 0,
@@ -125,10 +127,12 @@ def trace(
     started = time.monotonic()
     check_head(model)
     language = load_language() if language is None else language
-    puzzle = make_puzzle(text, language, alphabet, unspaced)
+    puzzle = make_puzzle(text, language, alphabet, unspaced, notation)
     known = check_cribs(puzzle, cribs or {}, crib_text)
     names = list(model.vocab.decode(range(model.vocab.size)))
-    columns = names if puzzle.kind == "ascii" else list(language.letters)
+    # The model takes every symbol for another character, so more symbols than letters need more characters.
+    only_letters = puzzle.kind != "ascii" and not puzzle.is_homophonic
+    columns = list(language.letters) if only_letters else names
     if unknown := sorted({*columns, *known.values()} - {*names}):
         raise UserError(
             f"The model does not know {unknown[0]!r}: give one that was trained on text in {language.name}."
@@ -150,7 +154,7 @@ def trace(
     score_FSC, seen_FS = decayed_scores(symbol_T, logp_TC, n_symbols, lengths, language.trace_decay)
     crib = {s: columns.index(name) for s, name in known.items() if s < n_symbols}
     p_FSC = soft_keys(score_FSC, seen_FS, crib)
-    likely_C = (p_FSC.max(axis=(0, 1), initial=0) >= _MIN_SHOWN) | (puzzle.kind != "ascii")
+    likely_C = (p_FSC.max(axis=(0, 1), initial=0) >= _MIN_SHOWN) | only_letters
     return Trace(
         cells=tuple(cells),
         symbol_T=symbol_T,

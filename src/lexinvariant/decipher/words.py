@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from lexinvariant.checks import whole_number
 from lexinvariant.decipher.symbol_posterior import read_windows
 from lexinvariant.decipher.votes import longest_window, windows
 from lexinvariant.decipher.word_cipher import LIKELY, WORDS, WORDS_AND_MARKS, replace_words
@@ -166,7 +167,7 @@ def read_words(
     """
     check_word_model(model)
     assert isinstance(model.vocab, HuggingFaceVocab)
-    if draws < 1:
+    if whole_number(draws, "draws") < 1:
         raise UserError(f"{draws} draws of the lexicon are none to read with: give 1 or more.")
     pattern = WORDS_AND_MARKS if marks_too else WORDS
     symbol_T, word_T, words = _pieces(text, pattern, model.vocab)

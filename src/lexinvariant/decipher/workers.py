@@ -11,12 +11,15 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lexinvariant.processes import python_command
+
 if TYPE_CHECKING:
-    from lexinvariant.decipher.solve import Decipherment, Solver
+    from lexinvariant.decipher.decipherment import Decipherment
+    from lexinvariant.decipher.solve import Solver
 
 Texts = Sequence[str | Sequence[str]]
 
@@ -24,17 +27,15 @@ Texts = Sequence[str | Sequence[str]]
 def read_on_all_cores(solver: Solver, texts: Texts, options: Mapping[str, Any]) -> list[Decipherment]:
     """Deal the texts out to this process and one for every other core; returns one decipherment a text."""
     n_parts = min(os.cpu_count() or 1, len(texts))
-    # -P keeps the current folder, where anyone's numpy.py may lie, off the path; the package is found where ours is.
-    package = str(Path(__file__).parents[2])
-    code = f"import sys; sys.path.append({package!r}); from lexinvariant.decipher.workers import main; main()"
-    command = [sys.executable, "-P", "-c", code]
+    command = python_command("lexinvariant.decipher.workers", "main")
     language = replace(solver.language)  # a copy that has read no tables: a worker reads them itself
     workers = []
     for part in range(1, n_parts):
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert worker.stdin is not None
-        pickle.dump((texts[part::n_parts], language, dict(options)), worker.stdin)
-        worker.stdin.close()
+        with suppress(BrokenPipeError):  # it is dead already: see below
+            pickle.dump((texts[part::n_parts], language, dict(options)), worker.stdin)
+            worker.stdin.close()
         workers.append(worker)
     out: list[Any] = [None] * len(texts)
     out[::n_parts] = _read_one_by_one(solver, texts[::n_parts], options)

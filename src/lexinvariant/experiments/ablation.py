@@ -74,6 +74,11 @@ def _more_hindsight(config: TrainConfig) -> Settings:
     return {"model.hindsight_layers": config.model.hindsight_layers + 2} if config.model.decipher_head else {}
 
 
+def _fewer_named(config: TrainConfig) -> Settings:
+    """Of a recipe that has a head; a vocabulary of 32,000 makes every position that it names dear."""
+    return {"decipher_every": 4 * config.decipher_every} if config.model.decipher_head else {}
+
+
 def _reshaped(config: TrainConfig, width_share: float) -> Settings:
     """Another width at about the same number of parameters, which go with depth times width squared."""
     heads = max(2, 2 * round(config.model.n_heads * width_share / 2))
@@ -106,6 +111,7 @@ VARIANTS = {
     ),
     "next symbol not named": Variant("the head names what was read alone", {"model.decipher_next": False}),
     "every symbol named": Variant("the head learns from every position", {"decipher_every": 1}),
+    "fewer symbols named": Variant("the head learns from a quarter of the positions", _fewer_named),
     "one lexicon": Variant(
         "permuted tables alone, never fresh Gaussians", {"model.lexicon.gaussian_share": 0.0}
     ),

@@ -1,4 +1,6 @@
-"""Other solvers of substitution ciphers: a plain annealer with our n-gram, and two packages if they are installed."""
+"""Other solvers: of substitution ciphers a plain annealer with our n-gram and two packages if they are installed, of
+Vigenere ciphers a plain hill climber.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lexinvariant.decipher import search
 from lexinvariant.decipher.alphabet import make_puzzle
 from lexinvariant.decipher.language import Effort, Language
+from lexinvariant.decipher.ngram import ngram_codes
 from lexinvariant.errors import UserError
 from lexinvariant.progress import Log
 from lexinvariant.results.decipher import ANNEALER, OURS, SOLVERS, Setting
@@ -55,11 +59,51 @@ def anneal_plainly(cipher: str, setting: Setting, language: Language, swaps: int
     return puzzle.plaintext(best)
 
 
+def climb_vigenere(cipher: str, language: Language, periods: int = 20, tries: int = 2000) -> str:
+    """The way of textbooks: the periods whose columns have the highest index of coincidence, each column's shift by its
+    frequencies (chi-squared), then random changes of the key that our n-gram likes better. The plaintext's letters.
+    """
+    ngram, frequency_V = language.ngram("unspaced"), language.letter_frequencies
+    size = len(language.letters)
+    letter_T = np.array([language.letters.index(c) for c in language.unspaced(cipher)])
+
+    def coincidence(period: int) -> float:
+        counts = [np.bincount(letter_T[p::period], minlength=size) for p in range(period)]
+        return float(np.mean([(c * (c - 1)).sum() / max(1, c.sum() * (c.sum() - 1)) for c in counts]))
+
+    def shift(column_T: NDArray[np.integer]) -> int:
+        count_V = np.bincount(column_T, minlength=size)
+        expected_V = len(column_T) * frequency_V
+        return int(
+            np.argmin([((np.roll(count_V, -k) - expected_V) ** 2 / expected_V).sum() for k in range(size)])
+        )
+
+    def plain(key: NDArray[np.integer]) -> NDArray[np.integer]:
+        return (letter_T - np.resize(key, len(letter_T))) % size
+
+    def cost(key: NDArray[np.integer]) -> int:
+        return int(ngram.cost_G[ngram_codes(plain(key), ngram.order, size)].sum(dtype=np.int64))
+
+    rng = np.random.default_rng(0)
+    found = []
+    for period in sorted(range(1, periods + 1), key=coincidence)[-3:]:
+        key = np.array([shift(letter_T[p::period]) for p in range(period)])
+        least = cost(key)
+        for _ in range(tries):
+            changed = key.copy()
+            changed[rng.integers(period)] = rng.integers(size)
+            if (now := cost(changed)) < least:
+                key, least = changed, now
+        found.append((least, key))
+    best = min(found, key=lambda pair: pair[0])[1]
+    return "".join(language.letters[v] for v in plain(best))
+
+
 def _subbreaker() -> Solve:
     import subbreaker
 
     table = Path(subbreaker.__file__).parent / "quadgram" / "EN.json"
-    breaker = subbreaker.Breaker(io.StringIO(table.read_text()))
+    breaker = subbreaker.Breaker(io.StringIO(table.read_text("utf-8")))
 
     def solve(cipher: str, setting: Setting) -> str:
         # 300 rounds at most: what its published table was measured with.

@@ -30,6 +30,7 @@ from lexinvariant.results.perplexity import (
     resampled,
     smoothed_nats,
 )
+from lexinvariant.text.frequency import counting_losses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +88,13 @@ def run(options: Options, recorder: Recorder) -> None:
                 last_symbol_perplexity=float(np.exp(nats_ST[:, -1].mean())),
                 nats=nats_ST.mean(axis=0).tolist(),
                 nats_deviation=nats_ST.std(axis=0).tolist(),
+                counting_perplexity=_counting_perplexity(evaluated, text, window),
             )
         )
+        if curve.still_counting:
+            recorder.log(
+                f"{evaluated.name} has not learnt to infer what symbols mean: {curve.still_counting}"
+            )
         recorder.log(
             f"{options.corpus_name}, {evaluated.name}: perplexity {curve.start():.2f} over the first {window} "
             f"symbols, {curve.end():.2f} over the last"
@@ -137,6 +143,14 @@ def _seen_and_new(
         if len(models) == 2
         else None,
     )
+
+
+def _counting_perplexity(evaluated: EvaluatedModel, text: HeldOut, window: int) -> float | None:
+    """What one who only counts symbols has to pay in the last window, where symbols have no names."""
+    if not evaluated.model.config.lexicon.is_lexinvariant:
+        return None
+    nats_ST = counting_losses(text.tok_ST, evaluated.model.config.vocab_size)
+    return float(np.exp(nats_ST[:, -window:].mean()))
 
 
 def _models(options: Options) -> list[EvaluatedModel]:

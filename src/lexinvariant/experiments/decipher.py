@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lexinvariant.decipher.decipherment import Decipherment
 from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.samples import (
     Sample,
@@ -29,11 +29,13 @@ from lexinvariant.decipher.samples import (
     plain_documents,
     solver_options,
 )
-from lexinvariant.decipher.solve import Decipherment, Solver
+from lexinvariant.decipher.solve import Solver
+from lexinvariant.experiments.cipher_kinds import measure_kinds
 from lexinvariant.experiments.cipher_peers import PEERS, open_peers
 from lexinvariant.experiments.options import Count, CountOrZero
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.model.weights import BUNDLED, find_model
+from lexinvariant.processes import python_command
 from lexinvariant.results.decipher import ANNEALER, OURS, Batch, Fresh, Reliability, Setting, SolverErrors
 from lexinvariant.results.rows import hash_bytes, hash_files
 from lexinvariant.text import read_documents
@@ -53,7 +55,9 @@ class Options:
     Ours stands beside a plain annealer with the same n-gram, subbreaker (quadgrams, hill climbing) and cipher_solver
     (digrams), where they are installed.
 
-    example: lexinvariant experiment decipher --data-text prose.test.jsonl.xz --batch 1000 --fresh 5
+    examples:
+      lexinvariant experiment decipher --data-text prose.test.jsonl.xz --batch 1000 --fresh 5
+      lexinvariant experiment decipher --data-text prose.test.jsonl.xz --settings --kinds 120 --foreign de.test.jsonl.xz
     """
 
     data_text: str
@@ -80,6 +84,12 @@ class Options:
     """Swaps that each of the plain annealer's 50 restarts may try."""
     batch: CountOrZero = 0
     """Measure also this many texts of 200 symbols at once; the bar is 1,000 in 60 seconds on two cores."""
+    kinds: CountOrZero = 0
+    """Measure also what is said of this many texts of every kind of cipher: Caesar, Vigenere, transposition, random."""
+    kind_lengths: tuple[int, ...] = (60, 100, 200, 400)
+    """Letters of these texts."""
+    foreign: tuple[str, ...] = ()
+    """Held-out text in other languages, for a substitution of another language: sources, as the other one."""
     fresh: CountOrZero = 0
     """Measure also this many commands, each in a fresh process with empty caches; the bar is 5 seconds."""
     seed: int = 0
@@ -105,6 +115,13 @@ def run(options: Options, recorder: Recorder) -> None:
             _measure_batch(recorder, solver, sample(length=200, n=options.batch))
         if setting == "spaced" and options.fresh:
             _measure_fresh(recorder, sample(length=100, n=options.fresh))
+    if options.kinds:
+        own, *foreign = (
+            [document.text for document in read_documents(source)]
+            for source in (options.data_text, *options.foreign)
+        )
+        how_many = {"n": options.kinds, "n_peer": options.peer_texts if options.peers else 0}
+        measure_kinds(recorder, solver, own, foreign, options.kind_lengths, seed=options.seed, **how_many)
 
 
 @dataclass(frozen=True)
@@ -194,7 +211,7 @@ def _measure_batch(recorder: Recorder, solver: Solver, samples: Sequence[Sample]
 def _measure_fresh(recorder: Recorder, samples: Sequence[Sample]) -> None:
     seconds = []
     for sample in samples:
-        command = [sys.executable, "-m", "lexinvariant", "decipher", sample.cipher]
+        command = python_command("lexinvariant.cli.main", "main", "decipher", sample.cipher)
         with TemporaryDirectory() as empty:
             caches = {"XDG_CACHE_HOME": empty, "JAX_COMPILATION_CACHE_DIR": empty}
             started = time.perf_counter()

@@ -18,6 +18,7 @@ from lexinvariant.model.weights import find_model, read_description
 from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.rows import hash_files
 from lexinvariant.text import CharVocab, open_data
+from lexinvariant.text.frequency import occurrences
 from lexinvariant.training.evaluate import full_pieces
 
 
@@ -119,18 +120,6 @@ class HeldOut:
     @property
     def occurrence_ST(self) -> np.ndarray:
         return occurrences(self.tok_ST)
-
-
-def occurrences(tok_ST: np.ndarray) -> np.ndarray:
-    """How often the token at each place has occurred in its sequence so far: 1 where it is new."""
-    order_ST = np.argsort(tok_ST, axis=1, kind="stable")
-    sorted_ST = np.take_along_axis(tok_ST, order_ST, axis=1)
-    place_ST = np.broadcast_to(np.arange(tok_ST.shape[1]), tok_ST.shape)
-    is_first_ST = np.diff(sorted_ST, axis=1, prepend=-1) != 0
-    first_ST = np.maximum.accumulate(np.where(is_first_ST, place_ST, 0), axis=1)
-    occurrence_ST = np.empty(tok_ST.shape, np.int64)
-    np.put_along_axis(occurrence_ST, order_ST, place_ST - first_ST + 1, axis=1)
-    return occurrence_ST
 
 
 def open_model(place: str) -> EvaluatedModel:

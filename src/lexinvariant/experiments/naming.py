@@ -281,7 +281,7 @@ def _text_to_follow(options: Options, evaluated: EvaluatedModel) -> tuple[str, n
     if given is None:
         given, label = PASSAGE, "a story"
     elif os.path.isfile(given):  # noqa: PTH113 (Path.is_file fails where a text is too long to be a file's name)
-        given, label = Path(given).read_text(), Path(given).stem
+        given, label = Path(given).read_text("utf-8"), Path(given).stem
     vocab = evaluated.model.vocab
     tok_T = vocab.encode(vocab.fold(given)[0]).astype(np.int32)[: evaluated.model.config.context]
     if options.text is not None and len(tok_T) < FEWEST_TOKENS:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from lexinvariant.experiments.evaluated_model import open_model, open_pair
 from lexinvariant.experiments.registry import EXPERIMENTS, Pair
+from lexinvariant.files import read_json_object
 from lexinvariant.progress import Log
 from lexinvariant.results.rows import hash_bytes
 
@@ -21,7 +22,7 @@ def run_all(pair: Pair, log: Log) -> None:
     models = [open_model(place).hash for place in (pair.model, pair.baseline) if place]
     suitable = [experiment for experiment in EXPERIMENTS if experiment.suits(pair)]
     path = pair.out / DONE
-    done: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+    done = read_json_object(path, "remove it, and all is run again.") if path.exists() else {}
     for number, experiment in enumerate(suitable, start=1):
         options, name = experiment.options_for(pair), experiment.name
         signature = hash_bytes(json.dumps([models, asdict(options)], default=str).encode())
@@ -33,6 +34,6 @@ def run_all(pair: Pair, log: Log) -> None:
         experiment.run(options, log=lambda line: log(f"    {line}"))
         done[name] = signature
         draft = path.with_suffix(".part")
-        draft.write_text(json.dumps(done, indent=2) + "\n")
+        draft.write_text(json.dumps(done, indent=2) + "\n", encoding="utf-8")
         draft.replace(path)
         log(f"    {name} took {time.perf_counter() - began:.0f} s")

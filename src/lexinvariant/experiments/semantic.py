@@ -326,7 +326,7 @@ def _examples(options: Options, evaluated: EvaluatedModel) -> list[Example]:
     asked = "\n" + question_text(EXAMPLE_CATEGORY, EXAMPLE_OPTIONS)
     passages: dict[Literal["paper", "ours"], str] = {"ours": LIKE_THE_PAPERS}
     if options.paper_tex is not None:
-        prompt = paper_example(options.paper_tex.read_text()) if options.paper_tex.is_file() else None
+        prompt = paper_example(options.paper_tex.read_text("utf-8")) if options.paper_tex.is_file() else None
         if prompt is None or not prompt.endswith(asked):
             raise UserError(
                 f"{options.paper_tex} does not hold the paper's semantic example: give the paper's LaTeX source."

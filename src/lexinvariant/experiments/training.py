@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import tyro
 from lexinvariant.config import TrainConfig, from_dict
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.recorder import Recorder
+from lexinvariant.files import read_json_object
 from lexinvariant.results.rows import hash_files
 from lexinvariant.results.training import LearningCurve, Run
 from lexinvariant.training.metrics import read_metrics
@@ -53,7 +53,7 @@ def curve_of(folder: Path) -> LearningCurve:
         raise UserError(
             f"{folder} is not the folder of a run that has been evaluated: give a folder written by `train --out`."
         )
-    config = from_dict(TrainConfig, json.loads((folder / "config.json").read_text()))
+    config = from_dict(TrainConfig, read_json_object(folder / "config.json", "train again."))
     return LearningCurve(
         parameters=config.model.n_matmul_parameters,
         lexicon=config.model.lexicon.kind,

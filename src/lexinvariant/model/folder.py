@@ -1,10 +1,10 @@
 """Where models lie, and what their config.json says: for readers with and without jax."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import read_json_object
 
 FORMAT = 1
 MODEL_TYPE = "lexinvariant"
@@ -17,27 +17,30 @@ WEIGHTS = Path(__file__).parents[1] / "weights"
 def read_description(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.exists():
-        hint = (
-            f"`lexinvariant export {folder} OUT` makes a model of it"
-            if (folder / "checkpoints").is_dir()
-            else "give a folder written by `lexinvariant export`"
+        raise UserError(
+            f"{folder} holds no model (there is no config.json in it): give a folder written by `lexinvariant export`."
         )
-        raise UserError(f"{folder} holds no model (there is no config.json in it): {hint}.")
-    try:
-        description = json.loads(path.read_text())
-        known = description["format"] <= FORMAT and description["model"] is not None
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is not a model's description: export the model again.") from error
-    if not known:
+    remedy = "export the model again."
+    description = read_json_object(path, remedy)
+    written_as = description.get("format")
+    if not isinstance(written_as, int) or not isinstance(description.get("model"), dict):
+        raise UserError(f"{path} is not a model's description: {remedy}")
+    if written_as > FORMAT:
         raise UserError(f"{folder} was written by a newer lexinvariant: update this one.")
     return description
 
 
 def find_model(place: str | Path) -> Path:
-    """The bundled model, a local folder as it is, or a name on the Hugging Face Hub."""
+    """The bundled model, a local folder (of a training run: the model that it ended with), or a name on the Hub."""
+    if not isinstance(place, (str, Path)):
+        raise UserError(
+            f"Give a model's folder or name as str or Path, not a value of type {type(place).__name__}."
+        )
     if place == BUNDLED:
         return WEIGHTS / "char-small"
     local = Path(place)
+    if (local / "checkpoints").is_dir():
+        return _model_of_run(local)
     if local.exists():
         return local
     name = str(place)
@@ -58,3 +61,12 @@ def find_model(place: str | Path) -> Path:
             f"{name} is no folder here, and the Hub did not give it ({type(error).__name__}): check the name and "
             "the network."
         ) from error
+
+
+def _model_of_run(run: Path) -> Path:
+    model = run / "model"
+    if not model.is_dir():
+        raise UserError(
+            f"{run} is a training run that has not ended: `lexinvariant export {run} OUT` makes a model of it."
+        )
+    return model

@@ -5,12 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from lexinvariant.config import ModelConfig
-from lexinvariant.errors import UserError
 from lexinvariant.model.attention import MASKED
 from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.continuation import DecodeState, decode_step, prefill
 from lexinvariant.model.params import Params
-from lexinvariant.model.ranks import check_prompt, symbols_by_rank, to_ranks
+from lexinvariant.model.ranks import check_prompt, check_sampling, symbols_by_rank, to_ranks
 from lexinvariant.rng import Stream, key_at
 
 
@@ -55,11 +54,7 @@ def generate_tokens(
     seed: int = 0,
 ) -> np.ndarray:
     """Continue a prompt (it may be empty) by n_tokens tokens; returns the continuation."""
-    if n_tokens < 1 or temperature <= 0 or (top_k is not None and not 1 <= top_k <= config.vocab_size):
-        raise UserError(
-            f"Generation needs n_tokens >= 1, temperature > 0 and 1 <= top_k <= {config.vocab_size}: got "
-            f"{n_tokens}, {temperature} and {top_k}."
-        )
+    check_sampling(config, n_tokens, temperature, top_k, seed)
     check_prompt(config, prompt_T)
     n_sampled = _round_up(n_tokens)
     rank_1T = np.zeros((1, _round_up(len(prompt_T))), np.int32)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from lexinvariant.checks import whole_number
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 
@@ -22,7 +23,7 @@ def check_tokens(config: ModelConfig, tok_T: np.ndarray, name: str) -> None:
 
 
 def n_draws(config: ModelConfig, draws: int) -> int:
-    if draws < 1:
+    if whole_number(draws, "draws") < 1:
         raise UserError(f"Scoring needs at least one draw of the lexicon, not {draws}: give draws=1 or more.")
     return draws if config.lexicon.is_random else 1
 

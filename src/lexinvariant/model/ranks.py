@@ -5,6 +5,7 @@ A standard LM knows symbols by name: its ranks are the symbols themselves.
 
 import numpy as np
 
+from lexinvariant.checks import check_seed, finite_number, whole_number
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 
@@ -31,7 +32,7 @@ def symbols_by_rank(config: ModelConfig, tok_T: np.ndarray, seed: int | None = N
             Stream,  # not at the top: it loads jax, which numbering symbols does not need
         )
 
-        unused = np.random.default_rng([seed, int(Stream.SAMPLE)]).permutation(unused)
+        unused = np.random.default_rng([seed % (1 << 64), int(Stream.SAMPLE)]).permutation(unused)
     return np.concatenate([used[np.argsort(first)], unused]).astype(np.int64)
 
 
@@ -39,6 +40,20 @@ def check_prompt(config: ModelConfig, prompt_T: np.ndarray) -> None:
     if len(prompt_T) and not 0 <= prompt_T.min() <= prompt_T.max() < config.vocab_size:
         raise UserError(
             f"The prompt has a token outside 0..{config.vocab_size - 1}, the model's vocabulary: give another."
+        )
+
+
+def check_sampling(
+    config: ModelConfig, n_tokens: int, temperature: float, top_k: int | None, seed: int
+) -> None:
+    whole_number(n_tokens, "n_tokens")
+    finite_number(temperature, "temperature")
+    whole_number(1 if top_k is None else top_k, "top_k")
+    check_seed(seed)
+    if n_tokens < 1 or temperature <= 0 or (top_k is not None and not 1 <= top_k <= config.vocab_size):
+        raise UserError(
+            f"Generation needs n_tokens >= 1, temperature > 0 and 1 <= top_k <= {config.vocab_size}: got "
+            f"{n_tokens}, {temperature} and {top_k}."
         )
 
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lexinvariant.checks import whole_number
 from lexinvariant.config import ModelConfig
 from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.embedding import embed
@@ -38,7 +39,7 @@ def _log_likelihood(
 
 def _seed_32(seed: int) -> np.uint32:
     """All that a key takes of a seed, in a type that is compiled once."""
-    return np.uint32(seed & 0xFFFFFFFF)
+    return np.uint32(whole_number(seed, "seed") & 0xFFFFFFFF)
 
 
 def score_tokens(
@@ -81,6 +82,7 @@ def hidden_states(
 ) -> np.ndarray:
     """h_TD: the final state at every token, having read it, under the lexicon with which scoring has its draw k."""
     check_tokens(config, tok_T, "The text")
+    whole_number(draw, "draw", least=0)
     h_1TD = _hidden_states(params, config, padded(tok_T), _seed_32(seed), draw)
     return np.asarray(h_1TD)[0, : len(tok_T)]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import check_regular
 
 SCALE = ".scale"  # an int8 tensor NAME comes with a float32 tensor NAME.scale, one number a column
 _RENAMED = {"lexicals.": "embedding."}  # what version 0.1 called parameters in its files
@@ -23,18 +24,33 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
+    path = folder / "model.safetensors"
+    remedy = "export the model again."
     try:
-        stored = load_file(str(folder / "model.safetensors"))
-    except (OSError, SafetensorError) as error:
-        raise UserError(
-            f"{folder}/model.safetensors is missing or damaged: export the model again."
-        ) from error
-    # int8 times float32 is float32 in one pass, with no copy in between.
-    return {
-        _name(name): value * stored[name + SCALE] if value.dtype == np.int8 else value.astype(np.float32)
-        for name, value in stored.items()
-        if not _is_scale(name, stored)
-    }
+        check_regular(path, remedy)
+        stored = load_file(str(path))
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is missing or damaged: {remedy}") from error
+    tensors = {}
+    for name, value in stored.items():
+        if _is_scale(name, stored):
+            continue
+        if value.dtype == np.int8:
+            scale = stored.get(name + SCALE)
+            if scale is None or scale.dtype != np.float32 or scale.shape != _scale_shape(value):
+                raise UserError(f"{path} has no scale that fits {name}: {remedy}")
+            value = value * scale  # int8 times float32 is float32 in one pass, with no copy in between
+        elif value.dtype.name not in ("float32", "bfloat16"):
+            # Bits under another type's name are numbers all the same, and nonsense.
+            raise UserError(f"{path} has {name} in {value.dtype.name}, which no model has: {remedy}")
+        tensors[_name(name)] = value = value.astype(np.float32, copy=False)
+        if not np.isfinite(value).all():
+            raise UserError(f"{path} has numbers in {name} that are none (NaN or infinite): {remedy}")
+    return tensors
+
+
+def _scale_shape(value: np.ndarray) -> tuple[int, ...]:
+    return (*value.shape[:-2], 1, *value.shape[-1:])
 
 
 def _is_scale(name: str, stored: Mapping[str, np.ndarray]) -> bool:

@@ -26,6 +26,7 @@ from lexinvariant.model.attention import (
 )
 from lexinvariant.model.embedding import embed
 from lexinvariant.model.fused import norm_beside, queries_keys
+from lexinvariant.model.layout import gathered, keep_rows_alone, split_by_row
 from lexinvariant.model.lexicon import NO_CURRICULUM, Curriculum, draw_lexicon
 from lexinvariant.model.params import Layer, Params, unstack
 from lexinvariant.model.position import n_distances_told_apart
@@ -211,16 +212,21 @@ def trunk(
     def key_B(layer: int | jax.Array) -> jax.Array | None:
         return None if dropout_key_B is None else fold_in_rows(dropout_key_B, layer)
 
+    def through(x_BTD: jax.Array, layer: Layer, i: int | jax.Array) -> jax.Array:
+        return split_by_row(block(gathered(layer), config, x_BTD, dropout_key_B=key_B(i))[0])
+
+    n_rows, length = x_BTD.shape[:2]
+    through = keep_rows_alone(through, n_rows, n_rows * length)
+    x_BTD = split_by_row(x_BTD)
     if jax.default_backend() == "cpu":
         # A scan compiles in a fraction of the time, and costs a CPU nothing; it costs a GPU a third of its speed.
         def scanned(x_BTD: jax.Array, each: tuple[Layer, jax.Array]) -> tuple[jax.Array, None]:
-            layer, i = each
-            return block(layer, config, x_BTD, dropout_key_B=key_B(i))[0], None
+            return through(x_BTD, *each), None
 
         x_BTD, _ = jax.lax.scan(scanned, x_BTD, (params.layers, jnp.arange(config.n_layers)))
     else:
         for i, layer in enumerate(unstack(params.layers)):
-            x_BTD, _ = block(layer, config, x_BTD, dropout_key_B=key_B(i))
+            x_BTD = through(x_BTD, layer, i)
     return apply_dropout(final_norm(params, config, x_BTD), config.dropout, key_B(config.n_layers))
 
 

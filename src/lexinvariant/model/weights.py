@@ -76,11 +76,13 @@ def save_model(
         folder.mkdir(parents=True, exist_ok=True)
         unfinished = folder / "model.safetensors.part"
         unfinished.write_bytes(save(tensors))
-        (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n")
+        (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
         vocab.save(folder)
         if isinstance(vocab, HuggingFaceVocab):  # with this, transformers' AutoTokenizer reads tokenizer.json
             tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": config.context}
-            (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer, indent=2) + "\n")
+            (folder / "tokenizer_config.json").write_text(
+                json.dumps(tokenizer, indent=2) + "\n", encoding="utf-8"
+            )
         unfinished.replace(folder / "model.safetensors")
     except OSError as error:
         raise UserError(

@@ -50,6 +50,8 @@ STYLE: Any = {
     "font.size": 10.5, "axes.titlesize": 11, "legend.fontsize": 9, "legend.frameon": False,
     "svg.hashsalt": "lexinvariant",  # the same rows give the same file
 }  # fmt: skip
+MOST_POINTS = 200
+"""Of a line, in a panel some 400 pixels wide."""
 LARGE = 1e5
 """From here on numbers are written as powers of ten."""
 
@@ -164,12 +166,13 @@ def _panel(axes: Axes, panel: Panel, series: Mapping[str, int], theme: Theme) ->
 
 
 def _line(axes: Axes, mark: Line, style: dict[str, Any], theme: Theme) -> None:
-    x, y = np.asarray(mark.x, float), np.asarray(mark.y, float)
+    kept = _drawn_points(mark)
+    x, y = np.asarray(mark.x, float)[kept], np.asarray(mark.y, float)[kept]
     style = style | ({"markevery": 1} if mark.every_marker or not mark.line else {})
     style |= {} if mark.line else {"linestyle": "none", "markersize": 6.0}
     has_interval = mark.low is not None and mark.high is not None
     if has_interval:
-        low, high = (np.asarray(values, float) for values in (mark.low, mark.high))
+        low, high = (np.asarray(values, float)[kept] for values in (mark.low, mark.high))
     if has_interval and mark.interval == "band":
         axes.fill_between(x, low, high, color=style["color"], alpha=0.22, linewidth=0)
     if has_interval and mark.interval == "bars":
@@ -184,6 +187,14 @@ def _line(axes: Axes, mark: Line, style: dict[str, Any], theme: Theme) -> None:
         # On a patch of paper, so that no line crosses it.
         box = {"facecolor": INK[theme][1], "edgecolor": "none", "pad": 0.8}
         axes.annotate(text, place, (7, 0), textcoords="offset points", va="center", fontsize=8.5, bbox=box)
+
+
+def _drawn_points(mark: Line) -> np.ndarray:
+    """All points of a short line; of a long one, which would make a file of a megabyte, as many as the eye can tell."""
+    n = np.size(mark.x)
+    if n <= MOST_POINTS or mark.every_marker or not mark.line or mark.labels:
+        return np.arange(n)
+    return np.unique(np.linspace(0, n - 1, MOST_POINTS).round().astype(int))
 
 
 def _bars(axes: Axes, mark: Bars, colour: str, theme: Theme) -> None:

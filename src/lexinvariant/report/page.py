@@ -30,7 +30,7 @@ def write_report(folder: Path) -> Path:
     compared = [finding for finding, _ in findings if finding.paper is not None and finding.comparable]
     template = _environment().get_template("report.html")
     text = template.render(
-        style=Markup((TEMPLATES / "style.css").read_text()),
+        style=Markup((TEMPLATES / "style.css").read_text("utf-8")),
         findings=findings,
         compared=len(compared),
         reached=sum(finding.verdict in ("reached", "within noise") for finding in compared),

@@ -11,6 +11,7 @@ from lexinvariant.results.bigbench_scores import (
     FEWEST_CHANGED,
     THRESHOLD,
     Count,
+    Sample,
     Score,
     TaskScored,
     TaskSkipped,
@@ -22,7 +23,7 @@ from lexinvariant.results.figure import Axis, Bars, Figure, Line, Mark, Panel, R
 from lexinvariant.results.intervals import wilson
 from lexinvariant.results.prose import Prose, listed
 from lexinvariant.results.rows import Rows, group_by
-from lexinvariant.results.section import Column, Finding, Section, Table, make_table, slug
+from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present, slug
 
 ROWS = (TaskScored, TaskSkipped)
 FEWEST_TASKS = 2
@@ -66,7 +67,7 @@ def section(rows: Rows) -> Section | None:
         [
             *([_count_table(pairs), _keyword_table(pairs)] if pairs else []),
             _task_table(scored),
-            _sample_table(scored),
+            *present(_sample_table(scored)),
             *([_skipped_table(skipped)] if skipped else []),
         ],
         _findings(pairs),
@@ -154,22 +155,25 @@ def _task_table(rows: Sequence[TaskScored]) -> Table:
     return make_table("Every task, from 0 to 100 with 95% intervals", rows, columns)
 
 
-def _sample_table(rows: Sequence[TaskScored]) -> Table:
-    """The questions after the fewest shots."""
-    shown = [own[0] for own in group_by(rows, lambda row: (row.tasks, row.pair, row.task)).values()]
+def _sample_table(rows: Sequence[TaskScored]) -> Table | None:
+    """The questions after the fewest shots, of rows that have them."""
+    first = [own[0] for own in group_by(rows, lambda row: (row.tasks, row.pair, row.task)).values()]
+    shown = [(row, row.sample) for row in first if row.sample]
+    if not shown:
+        return None
 
     def shorten(prompt: str) -> str:
         return prompt if len(prompt) <= LONGEST_PROMPT else f"[...] {prompt[-LONGEST_PROMPT:]}"
 
-    def answer(row: TaskScored, index: int) -> str | None:
-        return row.sample.answers[index] if index < len(row.sample.answers) else None
+    def answer(sample: Sample, index: int) -> str | None:
+        return sample.answers[index] if index < len(sample.answers) else None
 
     columns = [
-        Column[TaskScored]("Task", lambda row: f"{row.task}, {row.shots} shots"),
-        Column("Prompt", lambda row: shorten(row.sample.prompt)),
-        Column("Right", lambda row: " or ".join(row.sample.right)),
-        Column("Model", lambda row: answer(row, 0)),
-        Column("Baseline", lambda row: answer(row, 1)),
+        Column[tuple[TaskScored, Sample]]("Task", lambda both: f"{both[0].task}, {both[0].shots} shots"),
+        Column("Prompt", lambda both: shorten(both[1].prompt)),
+        Column("Right", lambda both: " or ".join(both[1].right)),
+        Column("Model", lambda both: answer(both[1], 0)),
+        Column("Baseline", lambda both: answer(both[1], 1)),
     ]
     return make_table("The first question of each task and the models' answers", shown, columns)
 

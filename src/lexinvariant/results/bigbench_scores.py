@@ -78,7 +78,8 @@ class TaskScored(Row, experiment="bigbench", kind="task"):
     cut: int
     """Examples that lost the beginning of their input."""
     notes: list[str]
-    sample: Sample
+    sample: Sample | None
+    """None in rows that are passed on without the tasks' own text."""
 
     @property
     def pair(self) -> str:

@@ -16,6 +16,7 @@ from lexinvariant.results.perplexity import AVERAGINGS, NEW_MATTERS, Averaging, 
 from lexinvariant.results.prose import Prose, listed
 from lexinvariant.results.rows import Row, Rows, beside, group_by
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present
+from lexinvariant.text.frequency import ADVICE, still_counting
 
 CONTEXT = Axis("context length (symbols)")
 PANELS_IN_A_ROW = 3
@@ -68,6 +69,15 @@ class Curve(Measured, experiment="convergence", kind="curve"):
     nats: list[float]
     """Mean loss at every position: means of logs can be taken in any order, so any other window can be drawn."""
     nats_deviation: list[float]
+    counting_perplexity: float | None = None
+    """Of a lexinvariant model: over the last window, that of one who only counts the symbols so far."""
+
+    @property
+    def still_counting(self) -> str | None:
+        """What the model has not learnt yet, in words; None where it has left the plateau that learning begins at."""
+        if self.counting_perplexity is None:
+            return None
+        return still_counting(math.log(self.end()), math.log(self.counting_perplexity))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +153,12 @@ def section(rows: Rows) -> Section | None:
     floor = {row.label: row.floor for row in parts}
     return Section(
         "Convergence to standard language models",
-        words.paragraphs(draws=listed(row.origin.draws or 1 for row in curves), new_matters=bool(parts)),
+        words.paragraphs(
+            draws=listed(row.origin.draws or 1 for row in curves),
+            new_matters=bool(parts),
+            stuck=[row for row in ours if row.still_counting],
+            advice=ADVICE,
+        ),
         present(
             _panels(curves, floor),
             _corpora(ours) if len(ours) > 1 else None,
@@ -179,7 +194,11 @@ def _at_end(row: Curve, floor: list[float] | None) -> Finding:
     ends = band.mean[-1], ".2f", band.low[-1], band.high[-1]
     same = row.model.vocab_size == 128
     note = "characters, other text than the paper's" if same else "another vocabulary"
-    if floor:
+    if row.still_counting:
+        note = (
+            f"not learnt yet to infer what symbols mean: counting them reaches {row.counting_perplexity:.2f}"
+        )
+    elif floor:
         note += f", in which no lexinvariant model is below {floor[-1]:.1f}"
     return Finding(measure, paper.PERPLEXITY, *ends, at_least=False, curve=band.mean, note=note)
 

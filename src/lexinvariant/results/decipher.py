@@ -7,6 +7,14 @@ from typing import Literal
 
 import numpy as np
 
+from lexinvariant.results.cipher_kinds import (
+    KindSolver,
+    KindVerdicts,
+    kind_solvers_table,
+    kinds_figure,
+    kinds_table,
+    unread_finding,
+)
 from lexinvariant.results.figure import Axis, Bars, Figure, Line, Mark, Marks, Panel, Reference
 from lexinvariant.results.intervals import Share, wilson
 from lexinvariant.results.prose import Prose
@@ -101,24 +109,32 @@ class Fresh(Row, experiment="decipher", kind="fresh"):
     median_seconds: float
 
 
-ROWS = (SolverErrors, Reliability, Batch, Fresh)
+ROWS = (SolverErrors, Reliability, Batch, Fresh, KindVerdicts, KindSolver)
 
 
 def section(rows: Rows) -> Section | None:
     """Our solver beside others: the newest run of each setting."""
     groups = _in_order(rows.latest_groups(SolverErrors, lambda row: row.setting))
-    if not groups:
+    kinds = rows.latest_of_each(KindVerdicts, lambda row: row.cipher)
+    kind_solvers = rows.latest_of_each(KindSolver, lambda row: (row.cipher, row.solver))
+    if not groups and not kinds:
         return None
     sure = _in_order(rows.latest_groups(Reliability, lambda row: row.setting))
     certain, right = _certain([row for members in sure.values() for row in members])
-    values = {"sure": sure, "certain": certain, "right": right}
+    values = {"sure": sure, "certain": certain, "right": right, "kinds": kinds}
     lettered = {setting: members for setting, members in groups.items() if setting != "ascii"}
     return Section(
         "Substitution ciphers: our solver beside others",
         words.paragraphs(**values, batches=rows.latest(Batch), fresh=rows.latest(Fresh)),
-        present(_errors(lettered) if lettered else None, _reliability(sure) if sure else None),
-        [_table(setting, members) for setting, members in groups.items()],
-        present(_at_100(groups.get("spaced", [])), _worth(certain, right)),
+        present(
+            _errors(lettered) if lettered else None,
+            _reliability(sure) if sure else None,
+            kinds_figure(kinds, words("kinds")) if kinds else None,
+        ),
+        [_table(setting, members) for setting, members in groups.items()]
+        + ([kinds_table(kinds)] if kinds else [])
+        + ([kind_solvers_table(kind_solvers)] if kind_solvers else []),
+        present(_at_100(groups.get("spaced", [])), _worth(certain, right), unread_finding(kinds)),
     )
 
 

@@ -23,5 +23,10 @@ class MeasuredModel:
     records_share: float = 0.0
     """The share of made-up records in the text that it was trained on, as far as that is noted."""
 
+    @property
+    def symbols(self) -> str:
+        """What it reads, for people: the vocabulary's own name has a hash in it."""
+        return f"{self.vocab_size:,} {'characters' if self.characters else 'tokens'}"
+
     def __str__(self) -> str:
         return f"{self.name} ({self.role})"

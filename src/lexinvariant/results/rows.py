@@ -72,6 +72,8 @@ class Row:
 
 # NumPy's values become numbers and lists; NaN and infinity become null.
 _encode = msgspec.json.Encoder(enc_hook=lambda value: value.tolist()).encode
+SIGNIFICANT_DIGITS = 7
+"""Of every number in a row: all that float32 has, and a third of what a curve would take otherwise."""
 RowT = TypeVar("RowT", bound=Row)
 Item = TypeVar("Item")
 
@@ -112,6 +114,18 @@ def beside(rows: Iterable[RowT], others: Iterable[Row]) -> list[RowT]:
     return [row for row in rows if row.origin.run in runs]
 
 
+def _rounded(value: Any) -> Any:
+    """JSON with floats of so many digits."""
+    match value:
+        case float():
+            return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+        case list():
+            return [_rounded(item) for item in value]
+        case dict():
+            return {name: _rounded(item) for name, item in value.items()}
+    return value
+
+
 def _of_last_run(rows: list[RowT]) -> list[RowT]:
     last = max((row.origin.run for row in rows), default=None)
     return [row for row in rows if row.origin.run == last]
@@ -145,6 +159,7 @@ class RowWriter:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         origin = Origin(**vars(self.provenance), **about, time=at)
         values = {f.name: getattr(row, f.name) for f in dataclasses.fields(row) if f.name != "origin"}
+        values = _rounded(msgspec.json.decode(_encode(values)))
         line = _encode({"kind": row.kind, **vars(origin), **values}) + b"\n"
         # What cannot be read is not written.
         written = msgspec.convert(msgspec.json.decode(line), type(row), str_keys=True)

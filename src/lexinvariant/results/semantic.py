@@ -14,7 +14,7 @@ from lexinvariant.results.intervals import Share, percents
 from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.prose import Prose, listed
 from lexinvariant.results.rows import Row, Rows, beside, group_by
-from lexinvariant.results.section import Column, Finding, Section, Table, make_table, slug
+from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present, slug
 
 Sort = Literal["stories", "templates"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
@@ -79,7 +79,7 @@ class Measured(Row):
     @property
     def setting(self) -> str:
         """What figures are made for."""
-        return f"{self.model.vocab}{f', {self.shots} solved questions first' if self.shots else ''}"
+        return f"{self.model.symbols}{f', {self.shots} solved questions first' if self.shots else ''}"
 
     @property
     def group(self) -> str:
@@ -182,12 +182,21 @@ def _findings(rows: list[Accuracy]) -> list[Finding]:
     ours = [row for row in rows if row.model.role == "lexinvariant"]
     findings = []
     for (sort, group), own in group_by(ours, lambda row: (row.sort, row.group)).items():
-        share = pooled(row.by_mean_token for row in own)
-        measure = f"Semantic multiple choice, {sort}, four options ({group})"
-        each = "; ".join(f"{row.asked} {row.by_mean_token.value:.0%}" for row in own) if len(own) > 1 else ""
-        note = f"chance: {CHANCE:.0%}; the paper asks one such question, and its model is right"
-        note += f"; by kind: {each}" if each else ""
-        findings.append(Finding(measure, None, share.value, ".1%", share.low, share.high, note=note))
+        ways: dict[str, list[Share | None]] = {
+            "": [row.by_mean_token for row in own],
+            ", calibrated": [row.by_calibrated for row in own],
+        }
+        for way, shares in ways.items():
+            known = present(*shares)
+            if len(known) < len(own):
+                continue
+            measure = f"Semantic multiple choice, {sort}, four options{way} ({group})"
+            note = f"chance: {CHANCE:.0%}; the paper asks one such question, and its model is right"
+            if len(own) > 1:
+                each = zip(own, known, strict=True)
+                note += "; by kind: " + "; ".join(f"{row.asked} {share.value:.0%}" for row, share in each)
+            share = pooled(known)
+            findings.append(Finding(measure, None, share.value, ".1%", share.low, share.high, note=note))
     return findings
 
 

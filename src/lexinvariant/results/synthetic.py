@@ -79,7 +79,7 @@ class Result(Row):
 
     @property
     def group(self) -> str:
-        return f"{self.label}, {self.model.vocab}".lstrip(", ")
+        return f"{self.label}, {self.model.symbols}".lstrip(", ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ def section(rows: Rows) -> Section | None:
         "Synthetic reasoning tasks",
         words.paragraphs(
             settings=listed((f"{row.task}: {row.setting}" for row in tasks), "; "),
-            symbols=listed((f"{row.symbols:,} of {row.model.vocab}" for row in tasks), "; "),
+            symbols=listed((f"{row.symbols:,} of {row.model.symbols}" for row in tasks), "; "),
             draws=listed(row.origin.draws or 1 for row in tasks),
             taught="; ".join(f"{share:.1%} for {group}" for group, share in taught.items()),
         ),
@@ -131,8 +131,8 @@ def _find(rows: Iterable[TaskResult], task: TaskName, drawn: Drawn, role: Role) 
 
 
 def _ratio(ours: Share | None, theirs: Share | None) -> float | None:
-    """Lexinvariant accuracy over standard, where both are there and it is finite."""
-    return ours.value / theirs.value if ours and theirs and theirs.value > 0 else None
+    """Lexinvariant accuracy over standard, where both are there; a multiple of next to nothing would tell nothing."""
+    return ours.value / theirs.value if ours and theirs and theirs.value >= 0.01 else None
 
 
 def _ratios(groups: Iterable[list[TaskResult]], task: TaskName, drawn: Drawn) -> list[float]:

@@ -6,8 +6,10 @@ from lexinvariant.text.batch import SPLITS, Batch, Data, Split
 from lexinvariant.text.corpus import Corpus, Pieces
 from lexinvariant.text.letters import letters_only
 from lexinvariant.text.manifest import Manifest, Shard
+from lexinvariant.text.mixture import ChosenPieces, WeightedPieces
 from lexinvariant.text.prepare import prepare
 from lexinvariant.text.sources import Document, read_documents
+from lexinvariant.text.tags import parse_weights
 from lexinvariant.text.tokenizer import HuggingFaceVocab, train_tokenizer
 from lexinvariant.text.toy import MarkovLanguage
 from lexinvariant.text.vocab import CharVocab, LetterVocab, Vocab, load_vocab
@@ -16,6 +18,7 @@ __all__ = [
     "SPLITS",
     "Batch",
     "CharVocab",
+    "ChosenPieces",
     "Corpus",
     "Data",
     "Document",
@@ -27,9 +30,11 @@ __all__ = [
     "Shard",
     "Split",
     "Vocab",
+    "WeightedPieces",
     "letters_only",
     "load_vocab",
     "open_data",
+    "parse_weights",
     "prepare",
     "read_documents",
     "train_tokenizer",
@@ -37,5 +42,9 @@ __all__ = [
 
 
 def open_data(spec: str | Path) -> Corpus | MarkovLanguage:
-    """`markov12`, the built-in toy language, or a folder that `prepare` wrote."""
-    return MarkovLanguage() if str(spec) == MarkovLanguage.name else Corpus.open(spec)
+    """`markov12`, the built-in toy language, or a folder that `prepare` wrote: checked when it is first used."""
+    if str(spec) == MarkovLanguage.name:
+        return MarkovLanguage()
+    corpus = Corpus.open(spec)
+    corpus.verify_once()
+    return corpus

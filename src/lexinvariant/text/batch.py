@@ -67,20 +67,24 @@ def check_pieces(piece_B: NDArray[np.int64] | list[int], n_pieces: int) -> NDArr
 def shuffled_pieces(
     n_pieces: int, seed: int, step: int, size: int, rows: slice | range = slice(None)
 ) -> NDArray[np.int64]:
-    """The pieces that rows `rows` of batch `step` hold.
+    """The pieces that rows `rows` of batch `step` hold; hosts that take disjoint rows share one global batch."""
+    return shuffled(stream_positions(step, size, rows), n_pieces, seed)
 
-    Row r of step s stands at position s*size + r of an endless stream: epoch after epoch, each a fresh
-    permutation of all pieces. Hosts that take disjoint rows share one global batch.
-    """
+
+def stream_positions(step: int, size: int, rows: slice | range = slice(None)) -> NDArray[np.int64]:
+    """Row r of step s stands at position s*size + r of an endless stream."""
     if step < 0 or size < 1:
         raise ValueError(f"step must be >= 0 and size >= 1, not {step} and {size}")
     chosen = range(size)[rows] if isinstance(rows, slice) else rows
     if chosen and (min(chosen) < 0 or max(chosen) >= size):
         raise ValueError(f"rows {rows} do not lie in a batch of {size}")
-    position_B = step * size + np.array(chosen, np.int64)
-    epoch_B, index_B = np.divmod(position_B, n_pieces)
-    piece_B = np.empty_like(index_B)
+    return step * size + np.array(chosen, np.int64)
+
+
+def shuffled(position_B: NDArray[np.int64], n: int, *address: int | str) -> NDArray[np.int64]:
+    """What stands at these positions of the stream: epoch after epoch of range(n), each shuffled anew."""
+    epoch_B, index_B = np.divmod(position_B, n)
     for epoch in np.unique(epoch_B):
         here = epoch_B == epoch
-        piece_B[here] = permute(index_B[here], n_pieces, key_of(seed, "epoch", int(epoch)))
-    return piece_B
+        index_B[here] = permute(index_B[here], n, key_of(*address, "epoch", int(epoch)))
+    return index_B

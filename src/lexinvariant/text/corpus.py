@@ -1,6 +1,9 @@
 """A prepared corpus: memory-mapped shards, cut into pieces of one length."""
 
 import hashlib
+import json
+import sys
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,9 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import read_json_object
 from lexinvariant.text.batch import Batch, check_pieces, check_split_name, shuffled_pieces
 from lexinvariant.text.manifest import MANIFEST_FILE, Manifest
 from lexinvariant.text.vocab import Vocab, load_vocab, nearest_file
+
+VERIFIED_FILE = "verified.json"
+_REMEDY = "copy the corpus again or prepare it again"
+_WORTH_A_WORD = 4e9  # bytes that take a while to read
 
 
 class Corpus:
@@ -54,6 +62,19 @@ class Corpus:
         """What the text is made of: its sources by the first part of their names."""
         return self.manifest.tokens_by_tag
 
+    def tags_in(self, split: str) -> set[str]:
+        """The kinds of text of which a split has documents."""
+        return {self.manifest.tags[tag] for tag in np.unique(self.tag_of_documents(split))}
+
+    def tag_of_documents(self, split: str) -> NDArray[np.uint8]:
+        """tag_D: the number of each document's tag in the manifest's list."""
+        if not self.manifest.tags:
+            raise UserError(
+                f"{self.folder} was prepared by an older release, which did not note kinds of text: prepare it again"
+            )
+        files = [self.folder / shard.tags_file for shard in self.manifest.splits[split]]
+        return np.concatenate([np.empty(0, np.uint8), *(np.fromfile(file, np.uint8) for file in files)])
+
     @cached_property
     def vocab(self) -> Vocab:
         return load_vocab(self.folder)
@@ -79,17 +100,42 @@ class Corpus:
 
     def verify(self) -> None:
         """Compare every shard with its hash."""
-        for shard in self.manifest.shards():
+        for file, expected in self._hashes().items():
+            with (self.folder / file).open("rb") as stream:
+                if hashlib.file_digest(stream, "sha256").hexdigest() != expected:
+                    raise UserError(
+                        f"{self.folder / file} is corrupt, its hash does not match the manifest: {_REMEDY}"
+                    )
+
+    def verify_once(self) -> None:
+        """The same, unless it was done before and no file has been written to since."""
+        noted = self.folder / VERIFIED_FILE
+        # A copy of the corpus has other times, and is verified anew.
+        status = {file: (self.folder / file).stat() for file in self._hashes()}
+        now = {file: [s.st_size, s.st_mtime_ns, s.st_ctime_ns] for file, s in status.items()}
+        with suppress(UserError):
+            if read_json_object(noted, "") == {"fingerprint": self.fingerprint, "files": now}:
+                return
+        size = sum(s.st_size for s in status.values())
+        if size > _WORTH_A_WORD:
+            print(
+                f"checking {size / 1e9:,.0f} GB in {self.folder} against their hashes, once", file=sys.stderr
+            )
+        self.verify()
+        with suppress(OSError):  # a corpus that may not be written to is verified every time
+            noted.write_text(json.dumps({"fingerprint": self.fingerprint, "files": now}), encoding="utf-8")
+
+    def _hashes(self) -> dict[str, str]:
+        return {
+            file: expected
+            for shard in self.manifest.shards()
             for file, expected in (
                 (shard.tokens_file, shard.tokens_sha256),
                 (shard.documents_file, shard.documents_sha256),
-            ):
-                with (self.folder / file).open("rb") as stream:
-                    if hashlib.file_digest(stream, "sha256").hexdigest() != expected:
-                        raise UserError(
-                            f"{self.folder / file} is corrupt, its hash does not match the manifest: "
-                            "copy the corpus again or prepare it again"
-                        )
+                (shard.tags_file, shard.tags_sha256),
+            )
+            if expected  # an older release knew no tags
+        }
 
     def _check_sizes(self) -> None:
         itemsize = np.dtype(self.manifest.dtype).itemsize
@@ -98,14 +144,15 @@ class Corpus:
                 shard.tokens_file: shard.tokens * itemsize,
                 shard.documents_file: (shard.documents + 1) * 8,
             }
+            if shard.tags_sha256:
+                expected[shard.tags_file] = shard.documents
             for file, size in expected.items():
                 path = self.folder / file
                 if not path.is_file():
-                    raise UserError(f"{path} is missing: copy the corpus again or prepare it again")
+                    raise UserError(f"{path} is missing: {_REMEDY}")
                 if path.stat().st_size != size:
                     raise UserError(
-                        f"{path} is corrupt, it has {path.stat().st_size} bytes and not {size}: "
-                        "copy the corpus again or prepare it again"
+                        f"{path} is corrupt, it has {path.stat().st_size} bytes and not {size}: {_REMEDY}"
                     )
 
 
@@ -114,9 +161,11 @@ class Pieces:
 
     def __init__(self, corpus: Corpus, name: str, length: int, packed: bool) -> None:
         self.name, self.length, self.packed = name, length, packed
+        self._vocab_size = corpus.vocab_size
         shards = corpus.manifest.splits[name]
         dtype = np.dtype(corpus.manifest.dtype).newbyteorder("<")
-        self._where = f"the {name} split of {corpus.folder}"
+        self.where = f"the {name} split of {corpus.folder}"
+        self._corpus = corpus
         self._tokens: list[NDArray[Any]] = [
             _map(corpus.folder / shard.tokens_file, dtype) for shard in shards
         ]
@@ -128,6 +177,10 @@ class Pieces:
         if packed:
             self._n = int(self._first_token[-1]) // length
         else:
+            for shard, offsets in zip(shards, self._documents, strict=True):
+                if offsets[0] != 0 or offsets[-1] != shard.tokens or (np.diff(offsets) < 0).any():
+                    path = corpus.folder / shard.documents_file
+                    raise UserError(f"{path} is corrupt, its documents do not follow each other: {_REMEDY}")
             counts = [-(-np.diff(offsets) // length) for offsets in self._documents]
             self._first_piece = _starts(np.concatenate(counts))
             self._n = int(self._first_piece[-1])
@@ -135,19 +188,38 @@ class Pieces:
     def __len__(self) -> int:
         return self._n
 
+    @cached_property
+    def pieces_by_tag(self) -> dict[str, NDArray[np.int64]]:
+        """The pieces of every kind of text that occurs; a packed piece is of the kind that it begins with."""
+        tag_D, names = self._corpus.tag_of_documents(self.name), self._corpus.manifest.tags
+        tag_P = tag_D[self._documents_of(np.arange(len(self)))]
+        return {names[tag]: np.flatnonzero(tag_P == tag) for tag in np.unique(tag_P)}
+
+    def _documents_of(self, piece_B: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The document that each piece begins in."""
+        if not self.packed:
+            return np.searchsorted(self._first_piece, piece_B, side="right") - 1
+        ends = [
+            offsets[1:] + start for offsets, start in zip(self._documents, self._first_token, strict=False)
+        ]
+        return np.searchsorted(np.concatenate(ends), piece_B * self.length, side="right")
+
     def __getitem__(self, piece_B: NDArray[np.int64] | list[int], /) -> Batch:
         piece_B = check_pieces(piece_B, len(self))
         tok_BT = np.zeros((len(piece_B), self.length), np.int32)
         mask_BT = np.zeros((len(piece_B), self.length), np.bool_)
         fill = self._fill_packed if self.packed else self._fill_from_documents
         fill(piece_B, tok_BT, mask_BT)
+        # A token that no vocabulary has would be NaN in one place of the model and wrap around in another.
+        if tok_BT.size and not 0 <= tok_BT.min() <= tok_BT.max() < self._vocab_size:
+            raise UserError(f"{self.where} is corrupt, it has tokens outside its vocabulary: {_REMEDY}")
         return Batch(tok_BT, mask_BT, piece_B)
 
     def batch(self, seed: int, step: int, size: int, rows: slice | range = slice(None)) -> Batch:
         """Rows `rows` of batch `step` of an endless shuffled stream: a pure function of its arguments."""
         if size > len(self):
             raise UserError(
-                f"{self._where} has {int(self._first_token[-1])} tokens, that is {len(self)} sequences of "
+                f"{self.where} has {int(self._first_token[-1])} tokens, that is {len(self)} sequences of "
                 f"{self.length}, fewer than one batch of {size}: prepare more text or use smaller batches"
             )
         return self[shuffled_pieces(len(self), seed, step, size, rows)]
@@ -155,7 +227,7 @@ class Pieces:
     def _fill_from_documents(
         self, piece_B: NDArray[np.int64], tok_BT: NDArray[np.int32], mask_BT: NDArray[np.bool_]
     ) -> None:
-        document_B = np.searchsorted(self._first_piece, piece_B, side="right") - 1
+        document_B = self._documents_of(piece_B)
         shard_B = np.searchsorted(self._first_document, document_B, side="right") - 1
         skipped_B = (piece_B - self._first_piece[document_B]) * self.length
         local_B = document_B - self._first_document[shard_B]

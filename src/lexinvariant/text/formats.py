@@ -2,8 +2,8 @@
 
 import gzip
 import io
-import json
 import lzma
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import check_regular, parse_json
 
 COMPRESSED = (".gz", ".xz", ".zst")
 JSON_LINES = (".jsonl", ".ndjson")
 PIECE_BYTES = 1 << 20  # a longer text file becomes several documents, so that memory stays flat
-LONGEST_LINE = 1 << 28  # more than this on one line is not JSON Lines
+LARGEST_TEXT = 1 << 26  # bytes that one line, or a text that is read as a whole, may have
 _BUFFER = 1 << 20
+_ZSTD_BYTES = 512  # four bytes may stand for 128 KiB, so that these become 16 MiB at most
 
 
 class Document(NamedTuple):
@@ -36,20 +38,30 @@ class ReadProgress:
 
 
 class _CountingFile(io.FileIO):
-    """A file that adds what is read from it to a count."""
+    """A file that adds what is read from it to a count, and notices when it has lost its end in the meantime."""
 
     def __init__(self, path: Path, progress: ReadProgress) -> None:
+        if not str(path).startswith("/dev/fd/"):  # the shell's <(command)
+            check_regular(path, "give a file, or pass the text by standard input")
         super().__init__(path)
-        self._progress = progress
+        self._progress, self._path = progress, path
+        self._missing = os.fstat(self.fileno()).st_size  # of a pipe 0
 
     def readinto(self, buffer: Any, /) -> int | None:
-        n = super().readinto(buffer)
-        self._progress.done += n or 0
+        n = super().readinto(buffer) or 0
+        self._progress.done += n
+        self._missing -= n
+        if len(buffer) and not n and self._missing > 0:
+            raise UserError(
+                f"{self._path} became {self._missing} bytes shorter while it was read: wait until nobody writes to it"
+            )
         return n
 
 
 class _ZstdFile(io.RawIOBase):
-    """Reads Zstandard frames. The library's own stream reader takes a truncated file for a complete one."""
+    """Reads Zstandard frames, a little at a time: the library gives all that a piece of them stands for at once, and
+    its own stream reader takes a truncated file for a complete one.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         import zstandard
@@ -66,7 +78,7 @@ class _ZstdFile(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         while not self._ready:
             compressed = self._frame.unused_data if self._frame.eof else b""
-            compressed = compressed or self._file.read(1 << 16)
+            compressed = compressed or self._file.read(_ZSTD_BYTES)
             if self._frame.eof:
                 self._frame, self._fresh = self._new_frame(), True
             if not compressed:
@@ -170,7 +182,28 @@ def read_text(path: Path, source: str, errors: str, progress: ReadProgress) -> I
 
 def read_whole_text(path: Path) -> str:
     """A text file, compressed or not, as one string."""
-    return "".join(piece.text for piece in read_text(path, path.name, "strict", ReadProgress()))
+    pieces, n = [], 0
+    for piece in read_text(path, path.name, "strict", ReadProgress()):
+        pieces.append(piece.text)
+        n += len(piece.text)
+        check_size_of_text(n, path)
+    return "".join(pieces)
+
+
+def check_size_of_text(n: int, name: Path | str) -> None:
+    if n > LARGEST_TEXT:
+        raise UserError(f"{name} has more than {LARGEST_TEXT >> 20} MiB of text: give a part of it")
+
+
+def _lines(path: Path, progress: ReadProgress) -> Iterator[bytes]:
+    """The lines of a file, decompressed, none longer than memory should hold."""
+    with open_bytes(path, progress) as file:
+        for number, line in enumerate(iter(partial(file.readline, LARGEST_TEXT), b""), 1):
+            if len(line) == LARGEST_TEXT:
+                raise UserError(
+                    f"{path}, line {number} is longer than {LARGEST_TEXT >> 20} MiB: is it JSON Lines?"
+                )
+            yield line
 
 
 def _without_bom(text: str, offset: int) -> str:
@@ -179,28 +212,18 @@ def _without_bom(text: str, offset: int) -> str:
 
 def read_json_lines(path: Path, field: str, errors: str, progress: ReadProgress) -> Iterator[Document]:
     """One document a line. A record's `source` names it; without one the file and line do."""
-    with open_bytes(path, progress) as file:
-        offset = 0
-        for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), 1):
-            if len(line) == LONGEST_LINE:
-                raise UserError(
-                    f"{path}, line {number} is longer than {LONGEST_LINE >> 20} MiB: is it JSON Lines?"
-                )
-            decoded = decode_utf8(line, path, errors, offset)
-            offset += len(line)
-            if not decoded.strip():
-                continue
-            try:
-                record = json.loads(decoded)
-            except ValueError as error:
-                raise UserError(
-                    f"{path}, line {number} is not valid JSON ({error}): mend or remove the line"
-                ) from error
-            if not isinstance(record, dict) or not isinstance(record.get(field), str):
-                raise UserError(
-                    f"{path}, line {number} has no text in the field {field!r}: {_fields_hint(record)}"
-                )
-            yield Document(record[field], source_of(record.get("source"), f"{path.name}:{number}"))
+    offset = 0
+    for number, line in enumerate(_lines(path, progress), 1):
+        decoded = decode_utf8(line, path, errors, offset)
+        offset += len(line)
+        if not decoded.strip():
+            continue
+        record = parse_json(decoded, f"{path}, line {number}", "mend or remove the line")
+        if not isinstance(record, dict) or not isinstance(record.get(field), str):
+            raise UserError(
+                f"{path}, line {number} has no text in the field {field!r}: {_fields_hint(record)}"
+            )
+        yield Document(record[field], source_of(record.get("source"), f"{path.name}:{number}"))
 
 
 def _fields_hint(record: Any) -> str:
@@ -217,12 +240,13 @@ def source_of(named: Any, place: str) -> str:
     return named if ":" in named else f"{named}:{place}"
 
 
-def read_parquet(path: Path, field: str, progress: ReadProgress) -> Iterator[Document]:
+def read_parquet(path: Path, field: str, errors: str, progress: ReadProgress) -> Iterator[Document]:
     """One document a row, read row group by row group."""
     import pyarrow
     import pyarrow.parquet
 
     try:
+        check_regular(path, "give a Parquet file")
         with pyarrow.parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
             if field not in names:
@@ -234,21 +258,43 @@ def read_parquet(path: Path, field: str, progress: ReadProgress) -> Iterator[Doc
             row, groups = 0, max(1, file.num_row_groups)
             size = path.stat().st_size
             for group in range(file.num_row_groups):
-                for batch in file.iter_batches(batch_size=1024, row_groups=[group], columns=columns):
-                    texts = batch.column(0).to_pylist()
-                    sources = batch.column(1).to_pylist() if len(columns) == 2 else [None] * len(texts)
+                # Few rows at a time: a long text that is stored once may stand in all of them.
+                for batch in file.iter_batches(batch_size=32, row_groups=[group], columns=columns):
+                    texts = _texts(batch.column(0))
+                    sources = _texts(batch.column(1)) if len(columns) == 2 else [None] * len(texts)
                     for text, named in zip(texts, sources, strict=True):
                         row += 1
                         if text is None:
                             continue
-                        if not isinstance(text, str):
+                        if not isinstance(text, bytes):
                             raise UserError(
                                 f"{path}, row {row} has no text in the column {field!r}: "
                                 f"name another with ?field=NAME (its columns: {', '.join(names)})"
                             )
-                        yield Document(text, source_of(named, f"{path.name}:{row}"))
+                        check_size_of_text(len(text), f"{path}, row {row}")
+                        source = named.decode("utf-8", "replace") if isinstance(named, bytes) else None
+                        yield Document(
+                            decode_utf8(text, f"{path}, row {row}", errors),
+                            source_of(source, f"{path.name}:{row}"),
+                        )
                 progress.done += size // groups
-    except (OSError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, pyarrow.ArrowException) as error:  # names of columns may be no UTF-8 either
         raise UserError(
             f"{path} is damaged or not a Parquet file ({error}): fetch or write it again"
         ) from error
+
+
+def _texts(column: Any) -> list[Any]:
+    """A column's texts as bytes, since Parquet does not see to it that they are UTF-8; others as False."""
+    import pyarrow.types
+
+    if pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    for kind, as_bytes in (
+        ("string", "binary"),
+        ("large_string", "large_binary"),
+        ("string_view", "binary_view"),
+    ):
+        if column.type == kind:
+            return column.view(as_bytes).to_pylist()
+    return [False if valid else None for valid in column.is_valid().to_pylist()]

@@ -8,22 +8,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from glob import escape
 from itertools import chain
 from pathlib import Path
 from time import monotonic
 from typing import BinaryIO
 
+from lexinvariant.checks import finite_number
 from lexinvariant.errors import UserError
+from lexinvariant.locks import staging_folder
 from lexinvariant.text.batch import SPLITS
 from lexinvariant.text.formats import Document, ReadProgress
 from lexinvariant.text.manifest import MANIFEST_FILE, Manifest, Shard, fingerprint_of
 from lexinvariant.text.sources import read_documents, size_on_disk
 from lexinvariant.text.splits import assign
+from lexinvariant.text.tags import TagFilter, tag_of
 from lexinvariant.text.vocab import Ids, Vocab, dtype_for, load_vocab
 
 SHARD_TOKENS = 1 << 27
 _GROUP_CHARACTERS = 1 << 20  # documents are tokenised in groups, so that tokenizers can use every core
-_MOST_TAGS = 64  # beyond these, tags are counted together as "other"
+_MOST_TAGS = 64  # beyond these, tags are counted together as "other"; the number of a tag is one byte
 
 
 @dataclass
@@ -33,25 +37,34 @@ class _OpenShard:
     name: str
     tokens_file: BinaryIO
     documents_file: BinaryIO
+    tags_file: BinaryIO
     tokens: int = 0
     documents: int = 0
     tokens_sha: "hashlib._Hash" = field(default_factory=hashlib.sha256)
     documents_sha: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+    tags_sha: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     @classmethod
     def create(cls, folder: Path, name: str) -> "_OpenShard":
         tokens_file = (folder / f"{name}.tokens").open("wb", buffering=1 << 20)
-        shard = cls(name, tokens_file, (folder / f"{name}.documents").open("wb"))
+        documents_file, tags_file = ((folder / f"{name}.{part}").open("wb") for part in ("documents", "tags"))
+        shard = cls(name, tokens_file, documents_file, tags_file)
         shard._write_offset()
         return shard
 
-    def add(self, ids: Ids) -> None:
+    @property
+    def files(self) -> tuple[BinaryIO, ...]:
+        return self.tokens_file, self.documents_file, self.tags_file
+
+    def add(self, ids: Ids, tag: int) -> None:
         data = ids.astype(ids.dtype.newbyteorder("<"), copy=False).data
         self.tokens_file.write(data)
         self.tokens_sha.update(data)
         self.tokens += len(ids)
         self.documents += 1
         self._write_offset()
+        self.tags_file.write(bytes([tag]))
+        self.tags_sha.update(bytes([tag]))
 
     def _write_offset(self) -> None:
         data = self.tokens.to_bytes(8, "little")
@@ -59,8 +72,8 @@ class _OpenShard:
         self.documents_sha.update(data)
 
     def close(self) -> Shard:
-        with self.tokens_file, self.documents_file:
-            for file in (self.tokens_file, self.documents_file):
+        with self.tokens_file, self.documents_file, self.tags_file:
+            for file in self.files:
                 file.flush()
                 os.fsync(file.fileno())
         return Shard(
@@ -69,6 +82,7 @@ class _OpenShard:
             self.tokens,
             self.tokens_sha.hexdigest(),
             self.documents_sha.hexdigest(),
+            self.tags_sha.hexdigest(),
         )
 
 
@@ -80,10 +94,10 @@ class _SplitWriter:
         self._done: list[Shard] = []
         self._open: _OpenShard | None = None
 
-    def add(self, ids: Ids) -> None:
+    def add(self, ids: Ids, tag: int) -> None:
         if self._open is None:
             self._open = _OpenShard.create(self._folder, f"{self._split}-{len(self._done):05d}")
-        self._open.add(ids)
+        self._open.add(ids, tag)
         if self._open.tokens >= self._shard_tokens:
             self.close()
 
@@ -97,7 +111,7 @@ class _SplitWriter:
     def abandon(self) -> None:
         """Close the files whatever is left in their buffers; the folder is about to go."""
         if self._open is not None:
-            for file in (self._open.tokens_file, self._open.documents_file):
+            for file in self._open.files:
                 with suppress(OSError):
                     file.close()
 
@@ -109,13 +123,19 @@ class _Counts:
     bytes_in: int = 0
     dropped: int = 0
     tokens_by_tag: Counter[str] = field(default_factory=Counter)
+    tags: list[str] = field(default_factory=list)
 
-    def add(self, document: Document, n_tokens: int) -> None:
+    def add(self, document: Document, n_tokens: int) -> int:
+        """Returns the number of the document's tag."""
         text = document.text
         self.bytes_in += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-        tag = document.source.partition(":")[0]
-        known = tag in self.tokens_by_tag or len(self.tokens_by_tag) < _MOST_TAGS
-        self.tokens_by_tag[tag if known else "other"] += n_tokens
+        tag = tag_of(document.source)
+        if tag not in self.tokens_by_tag and len(self.tokens_by_tag) >= _MOST_TAGS:
+            tag = "other"
+        if tag not in self.tokens_by_tag:
+            self.tags.append(tag)
+        self.tokens_by_tag[tag] += n_tokens
+        return self.tags.index(tag)
 
 
 def prepare(
@@ -127,21 +147,24 @@ def prepare(
     test: Sequence[str] = (),
     valid_fraction: float = 0.01,
     test_fraction: float = 0.01,
+    tags: Sequence[str] = (),
+    exclude_tags: Sequence[str] = (),
     shard_tokens: int = SHARD_TOKENS,
     progress: bool = True,
     overwrite: bool = False,
 ) -> Manifest:
     """Tokenise `sources` (see `sources.py`) into a corpus at `out` that `Corpus.open` reads.
 
-    Explicit `valid` and `test` sources replace the split by fraction. Everything is written beside `out` and
-    moved there when complete, so `out` is either whole or untouched.
+    Explicit `valid` and `test` sources replace the split by fraction. Of all sources only documents with one of `tags`
+    are taken, if any are given, and none with one of `exclude_tags` (see `tags.py`). Everything is written beside `out`
+    and moved there when complete, so `out` is either whole or untouched.
     """
     if not sources:
         raise UserError(
             "there is no source to prepare: name at least one file, folder, Hub dataset or 'stdlib'"
         )
-    valid_fraction = 0.0 if valid else valid_fraction
-    test_fraction = 0.0 if test else test_fraction
+    valid_fraction = 0.0 if valid else finite_number(valid_fraction, "the fraction for validation")
+    test_fraction = 0.0 if test else finite_number(test_fraction, "the fraction for testing")
     if min(valid_fraction, test_fraction) < 0 or valid_fraction + test_fraction >= 1:
         raise UserError(
             f"valid and test fractions of {valid_fraction} and {test_fraction} leave nothing to train on: "
@@ -150,35 +173,38 @@ def prepare(
     out = out.expanduser().resolve()
     _check_out(out, overwrite)
     vocabulary = load_vocab(vocab)
-    read = ReadProgress()
+    read, tag_filter = ReadProgress(), TagFilter(tags, exclude_tags)
 
     def documents(specs: Sequence[str]) -> Iterator[Document]:
-        return chain.from_iterable(read_documents(spec, progress=read) for spec in specs)
+        return tag_filter(chain.from_iterable(read_documents(spec, progress=read) for spec in specs))
 
     assigned = chain(
         assign(documents(sources), valid_fraction, test_fraction),
         (("valid", document) for document in documents(valid)),
         (("test", document) for document in documents(test)),
     )
-    partial = out.with_name(f".{out.name}.partial-{os.getpid()}")
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        with _progress_bar([*sources, *valid, *test], read, progress) as show_progress:
-            splits, counts = _write_shards(assigned, vocabulary, partial, shard_tokens, show_progress)
-        manifest = _manifest(vocabulary, splits, counts, (*sources, *valid, *test))
-        vocabulary.save(partial)
-        manifest.write(partial)
-        _move_into_place(partial, out)
+        with staging_folder(out) as partial:
+            with _progress_bar([*sources, *valid, *test], read, progress) as show_progress:
+                splits, counts = _write_shards(assigned, vocabulary, partial, shard_tokens, show_progress)
+            tag_filter.check_all_used()
+            manifest = _manifest(vocabulary, splits, counts, (*sources, *valid, *test))
+            vocabulary.save(partial)
+            manifest.write(partial)
+            _move_into_place(partial, out)
     except OSError as error:
         raise UserError(_write_failure(out, error)) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return manifest
 
 
 def _check_out(out: Path, overwrite: bool) -> None:
     """Before anything is read: a long preparation must not fail at its end over a name."""
+    for moved in out.parent.glob(f".{escape(out.name)}.old-*"):
+        # A kill came while the new one was put in its place.
+        if out.exists():
+            shutil.rmtree(moved, ignore_errors=True)
+        else:
+            moved.rename(out)
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not (out / MANIFEST_FILE).is_file():
@@ -203,10 +229,10 @@ def _write_shards(
             folded = [vocab.fold(document.text) for _, document in group]
             encoded = vocab.encode_batch([text for text, _ in folded])
             for (split, document), (_, dropped), ids in zip(group, folded, encoded, strict=True):
-                counts.add(document, len(ids))
+                tag = counts.add(document, len(ids))
                 counts.dropped += dropped
                 if len(ids):
-                    writers[split].add(ids)
+                    writers[split].add(ids, tag)
             show_progress(counts.bytes_in)
         splits = {split: writer.close() for split, writer in writers.items()}
     finally:
@@ -247,6 +273,7 @@ def _manifest(
         tokens_by_tag=dict(counts.tokens_by_tag.most_common()),
         splits=splits,
         fingerprint=fingerprint_of(vocab.name, dtype, splits),
+        tags=tuple(counts.tags),
     )
 
 

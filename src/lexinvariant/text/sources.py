@@ -9,6 +9,7 @@
     stdlib:code              its source alone
     stdlib:prose             pydoc's topics and all docstrings
     records:N                N documents of made-up records, in symbols that mean nothing
+    sums:N                   N documents of sums in words, a language that is learnt in minutes
 
 Options are joined by `&`, for example `prose.jsonl.xz?source=wiki:&limit=1000`:
 
@@ -43,11 +44,13 @@ from lexinvariant.text.formats import (
 )
 from lexinvariant.text.letters import FOLDS
 from lexinvariant.text.records import read_records
+from lexinvariant.text.sums import read_sums
 from lexinvariant.text.vocab import nearest_file
 
 __all__ = ["Document", "ReadProgress", "SourceSpec", "read_documents", "size_on_disk"]
 
 _STDLIB = {"stdlib": "all", "stdlib:code": "code", "stdlib:prose": "prose"}
+_MADE_UP = {"records:": read_records, "sums:": read_sums}
 _OPTIONS = ("field", "source", "limit", "errors", "split", "fold")
 
 
@@ -117,7 +120,7 @@ def size_on_disk(spec: str) -> int | None:
 
 
 def _is_virtual(place: str) -> bool:
-    return place in _STDLIB or place.startswith(("hub:", "records:"))
+    return place in _STDLIB or place.startswith(("hub:", *_MADE_UP))
 
 
 def _only(documents: Iterator[Document], prefix: str, spec: str) -> Iterator[Document]:
@@ -141,23 +144,26 @@ def _read_place(spec: SourceSpec, progress: ReadProgress) -> Iterator[Document]:
         raise UserError(f"there is no source {spec.place!r}: choose stdlib, stdlib:code or stdlib:prose")
     if spec.place.startswith("hub:"):
         return _read_hub(spec)
-    if spec.place.startswith("records:"):
-        return read_records(_count_of(spec.place))
+    for kind, read in _MADE_UP.items():
+        if spec.place.startswith(kind):
+            return read(_count_of(spec.place, kind))
     path = Path(spec.place).expanduser()
     if path.is_dir():
         return _read_folder(path, spec, progress)
     if path.is_file():
         return _read_file(path, f"file:{path.name}", spec, progress)
-    names = difflib.get_close_matches(spec.place, [*_STDLIB, "records:N"], n=1, cutoff=0.8)
+    names = difflib.get_close_matches(
+        spec.place, [*_STDLIB, *(f"{kind}N" for kind in _MADE_UP)], n=1, cutoff=0.8
+    )
     raise UserError(
         f"there is no source at {path}{f': did you mean {names[0]}?' if names else nearest_file(path)}"
     )
 
 
-def _count_of(place: str) -> int:
-    count = place.removeprefix("records:")
+def _count_of(place: str, kind: str) -> int:
+    count = place.removeprefix(kind)
     if not (count.isdecimal() and int(count) > 0):
-        raise UserError(f"the source {place!r} does not say how many: write records:N, such as records:16000")
+        raise UserError(f"the source {place!r} does not say how many: write {kind}N, such as {kind}16000")
     return int(count)
 
 
@@ -184,7 +190,7 @@ def _read_file(path: Path, source: str, spec: SourceSpec, progress: ReadProgress
     if suffix in JSON_LINES:
         return read_json_lines(path, spec.field or "text", spec.errors, progress)
     if suffix == ".parquet":
-        return read_parquet(path, spec.field or "text", progress)
+        return read_parquet(path, spec.field or "text", spec.errors, progress)
     return read_text(path, source, spec.errors, progress)
 
 

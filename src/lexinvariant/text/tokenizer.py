@@ -4,7 +4,6 @@
 """
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.errors import UserError
+from lexinvariant.locks import staging_folder
 from lexinvariant.text.hub import fetch_file
 from lexinvariant.text.sources import read_documents
 from lexinvariant.text.vocab import TOKENIZER_FILE, Ids, dtype_for, write_vocab_file
@@ -110,17 +110,15 @@ def train_tokenizer(
         vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=progress
     )
     tokenizer.train_from_iterator(_texts(sources, max_bytes), trainer)
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(tokenizer.to_str(), encoding="utf-8")
-        partial.replace(path)
+        with staging_folder(path) as staged:
+            written = staged / path.name
+            written.write_text(tokenizer.to_str(), encoding="utf-8")
+            written.replace(path)
     except OSError as error:
         raise UserError(
             f"cannot write {path} ({error.strerror}): free some space or choose another place"
         ) from error
-    finally:
-        partial.unlink(missing_ok=True)
     return HuggingFaceVocab(tokenizer)
 
 

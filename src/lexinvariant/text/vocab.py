@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import read_json_object
 
 VOCAB_FILE = "vocab.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -180,7 +181,8 @@ def _check_ids(ids: NDArray[Any], size: int) -> None:
 
 def write_vocab_file(folder: Path, vocab: Vocab) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / VOCAB_FILE).write_text(json.dumps({"name": vocab.name, "size": vocab.size}) + "\n")
+    described = json.dumps({"name": vocab.name, "size": vocab.size}) + "\n"
+    (folder / VOCAB_FILE).write_text(described, encoding="utf-8")
 
 
 def _built_in(name: str) -> Vocab | None:
@@ -218,13 +220,11 @@ def _load_folder(folder: Path) -> Vocab:
 
     name = size = None
     if (folder / VOCAB_FILE).is_file():
-        try:
-            described = json.loads((folder / VOCAB_FILE).read_text())
-            name, size = str(described["name"]), described.get("size")
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f"{folder / VOCAB_FILE} is damaged: restore it or prepare the folder again"
-            ) from error
+        remedy = "restore it or prepare the folder again"
+        described = read_json_object(folder / VOCAB_FILE, remedy)
+        name, size = described.get("name"), described.get("size")
+        if not isinstance(name, str):
+            raise UserError(f"{folder / VOCAB_FILE} is damaged, it has no name: {remedy}")
         if built_in := _built_in(name):
             return built_in
     if not (folder / TOKENIZER_FILE).is_file():
@@ -245,6 +245,10 @@ def _looks_local(spec: str) -> bool:
 def nearest_file(path: Path) -> str:
     """The end of a "not found" sentence: a likely meant neighbour, or a plain request to check the path."""
     folder = path.parent
+    if path.is_symlink():
+        return f": it is a link to {path.readlink()}, which does not exist, so mend the link"
+    if path.exists():
+        return ": it is neither a file nor a folder, so check the path"
     if not folder.is_dir():
         return f": the folder {folder} does not exist either, so check the path"
     close = difflib.get_close_matches(path.name, [entry.name for entry in folder.iterdir()], n=1, cutoff=0.5)

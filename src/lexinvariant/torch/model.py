@@ -15,12 +15,12 @@ from lexinvariant.decipher.votes import Floats, mean_by_symbol, read_in_windows
 from lexinvariant.errors import UserError
 from lexinvariant.model.folder import BUNDLED, find_model, read_description
 from lexinvariant.model.padding import check_tokens, mixture, mixture_of_next, n_draws
-from lexinvariant.model.ranks import check_prompt, symbols_by_rank, to_ranks
+from lexinvariant.model.ranks import check_prompt, check_sampling, symbols_by_rank, to_ranks
 from lexinvariant.model.tensor_file import read_tensors
 from lexinvariant.reading import Logits, Posterior, ReadsText, checked_text, texts_to_score
 from lexinvariant.text import Vocab, load_vocab
 from lexinvariant.torch.lexicon import draw_table, embed, first_occurrence
-from lexinvariant.torch.parameters import add_parameters, initialise
+from lexinvariant.torch.parameters import add_parameters, initialise, parameter_shapes
 from lexinvariant.torch.readout import decipher_logits, log_likelihood, next_log_probs
 from lexinvariant.torch.transformer import KeyValues, trunk
 
@@ -175,12 +175,7 @@ class Model(ReadsText):
         table: torch.Tensor | None = None,
     ) -> str:
         """A continuation of the prompt, sampled under one lexicon."""
-        size = self.config.vocab_size
-        if n_tokens < 1 or temperature <= 0 or (top_k is not None and not 1 <= top_k <= size):
-            raise UserError(
-                f"Generation needs n_tokens >= 1, temperature > 0 and 1 <= top_k <= {size}: got {n_tokens}, "
-                f"{temperature} and {top_k}."
-            )
+        check_sampling(self.config, n_tokens, temperature, top_k, seed)
         alphabet = self._alphabet(checked_text(prompt))
         tok_T = self._encode(prompt, alphabet)
         check_prompt(self.config, tok_T)
@@ -203,7 +198,7 @@ class Model(ReadsText):
         symbol_V = symbols_by_rank(self.config, tok_T)
         if self.config.lexicon.is_lexinvariant:  # what an unused rank stands for is a fair draw
             n_used = len(np.unique(tok_T))
-            order = torch.randperm(size - n_used, generator=generator).numpy()
+            order = torch.randperm(self.config.vocab_size - n_used, generator=generator).numpy()
             symbol_V[n_used:] = symbol_V[n_used:][order]
         written = symbol_V[rank_1S[0, len(tok_T) :].cpu().numpy()]
         return self._decode(written, alphabet)
@@ -256,12 +251,10 @@ def load(
     """
     folder = find_model(place)
     config = from_dict(ModelConfig, read_description(folder)["model"])
-    network = Network(config)
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in read_tensors(folder).items()}
-    try:
-        network.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise UserError(
-            f"{folder}/model.safetensors does not fit its config.json: export it again."
-        ) from error
+    # Before the network is made: a configuration may ask for more than fits into memory.
+    if {name: tuple(value.shape) for name, value in tensors.items()} != parameter_shapes(config):
+        raise UserError(f"{folder}/model.safetensors does not fit its config.json: export it again.")
+    network = Network(config)
+    network.load_state_dict(tensors)
     return Model(config, network.eval().to(device), load_vocab(folder), dtype)

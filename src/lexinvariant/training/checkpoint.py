@@ -9,6 +9,10 @@ A checkpoint is one folder, and it appears under its name in one rename, only af
 
 So a folder with a step's name and without a manifest is damaged, not unfinished. Training is deterministic, and
 falling back to an older checkpoint costs time but changes no result.
+
+Of several hosts each writes the shards that it has. Orbax lets host 0 go on only when all of them have done so, and
+host 0 hashes and renames: a kill before that, of whichever host, leaves rubbish in .unfinished, and after it a whole
+checkpoint.
 """
 
 import contextlib
@@ -29,10 +33,13 @@ import jax.numpy as jnp
 import orbax.checkpoint as ocp
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import read_json_object
+from lexinvariant.training.hosts import from_first_host
 
 PyTree = Any
 Restored = tuple[int, PyTree, dict[str, Any]]  # step, state, notes
 
+LONGEST_CAUSE = 200  # characters of another library's complaint
 _STATE, _RECORD, _MANIFEST, _UNFINISHED = "state", "record.json", "manifest.json", ".unfinished"
 
 
@@ -96,6 +103,16 @@ class CheckpointStore:
         array was saved with; without one, the array goes to the first device.
         """
         self.wait()
+        # One host looks and tells the others: the files are read once, and all restore the same step.
+        chosen = self._newest_undamaged(step) if jax.process_index() == 0 else None
+        [chosen_step] = from_first_host([-1 if chosen is None else chosen])
+        if chosen_step < 0:
+            return None
+        state, notes = self._load(chosen_step, abstract_state)
+        self._settled.add(chosen_step)
+        return chosen_step, state, notes
+
+    def _newest_undamaged(self, step: int | None) -> int | None:
         found = _step_folders(self.folder)
         if step is not None and step not in found:
             raise UserError(f"There is no checkpoint of step {step} in {self.folder}: there are {found}.")
@@ -108,10 +125,8 @@ class CheckpointStore:
                 continue
             for bad, why in damage.items():
                 message = f"Checkpoint {bad} in {self.folder} is damaged ({why}): using {candidate} instead."
-                warnings.warn(message, stacklevel=2)
-            state, notes = self._load(candidate, abstract_state)
-            self._settled.add(candidate)
-            return candidate, state, notes
+                warnings.warn(message, stacklevel=3)
+            return candidate
         if not damage:
             return None
         listing = ", ".join(f"{bad} ({why})" for bad, why in damage.items())
@@ -161,10 +176,10 @@ class CheckpointStore:
         try:
             self._orbax.wait_until_finished()
             if jax.process_index() == 0:
-                (staged / _RECORD).write_text(record_json)
+                (staged / _RECORD).write_text(record_json, encoding="utf-8")
                 files = [path for path in staged.rglob("*") if path.is_file()]
                 manifest = {path.relative_to(staged).as_posix(): _sha256(path) for path in files}
-                (staged / _MANIFEST).write_text(json.dumps(manifest, indent=1))
+                (staged / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
                 for path in [*staged.rglob("*"), staged]:
                     _sync(path)
                 if _path(self.folder, step).exists():  # damaged, or of a branch that was left
@@ -194,9 +209,9 @@ class CheckpointStore:
     def _best_first(self) -> list[int]:
         metrics = {}
         for step in self.steps():
-            with contextlib.suppress(OSError, ValueError, KeyError):  # damaged, and so never the best
+            with contextlib.suppress(UserError):  # damaged, and so never the best
                 metric = _read_record(self.folder, step)["metric"]
-                if metric is not None and math.isfinite(metric):
+                if isinstance(metric, float) and math.isfinite(metric):
                     metrics[step] = metric
         return sorted(metrics, key=lambda step: (metrics[step], -step))
 
@@ -221,13 +236,22 @@ class CheckpointStore:
     def _explain(self, step: int, error: BaseException) -> UserError:
         steps = self.steps()
         safe = f"checkpoints {steps} are intact" if steps else "there is no earlier one"
-        if _is_full_disk(error):
+        if _says(error, errno.ENOSPC, errno.EDQUOT):
             return UserError(
                 f"The disk is full, so checkpoint {step} could not be written to {self.folder} ({safe}): "
                 "free some space and run again to resume."
             )
+        if _says(error, errno.EFBIG):
+            return UserError(
+                f"Files may not become as large as checkpoint {step} needs in {self.folder} ({safe}): raise the limit "
+                "(ulimit -f) or use another disk, and run again to resume."
+            )
         cause = " ".join(f"{type(error).__name__}: {error}".split())
-        return UserError(f"Checkpoint {step} could not be written to {self.folder} ({safe}): {cause}")
+        shown = cause if len(cause) <= LONGEST_CAUSE else cause[:LONGEST_CAUSE] + "..."
+        return UserError(
+            f"Checkpoint {step} could not be written to {self.folder} ({safe}; the system said: {shown}): see to the "
+            "disk and run again to resume."
+        )
 
 
 def read_notes(folder: Path, step: int | None = None) -> dict[str, Any]:
@@ -251,8 +275,12 @@ def _finished_steps(folder: Path) -> list[int]:
     return [step for step in _step_folders(folder) if (_path(folder, step) / _MANIFEST).is_file()]
 
 
-def _read_record(folder: Path, step: int) -> Any:
-    return json.loads((_path(folder, step) / _RECORD).read_text())
+def _read_record(folder: Path, step: int) -> dict[str, Any]:
+    path = _path(folder, step) / _RECORD
+    record = read_json_object(path, "remove the checkpoint.")
+    if not {"step", "metric", "notes", "arrays"} <= record.keys():
+        raise UserError(f"{path} is damaged: remove the checkpoint.")
+    return record
 
 
 def _named_leaves(tree: PyTree) -> dict[str, Any]:
@@ -294,22 +322,24 @@ def _sync(path: Path) -> None:
 def _find_damage(checkpoint: Path, only: str | None = None) -> str | None:
     """What is wrong with a checkpoint, in a few words, or None if every file is as it was written."""
     try:
-        manifest = json.loads((checkpoint / _MANIFEST).read_text())
+        if not (checkpoint / _MANIFEST).is_file():
+            return f"{_MANIFEST} is missing"
+        manifest = read_json_object(checkpoint / _MANIFEST, "it is left out")
         if _RECORD not in manifest:
             return f"{_MANIFEST} is incomplete"
         for name in manifest if only is None else [only]:
+            if not (checkpoint / name).is_file():
+                return f"{Path(name).name} is missing"
             if _sha256(checkpoint / name) != manifest[name]:
                 return f"{name} does not have the hash it was written with"
-    except FileNotFoundError as error:
-        return f"{Path(error.filename).name} is missing"
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, UserError) as error:
         return f"unreadable: {error}"
     return None
 
 
-def _is_full_disk(error: BaseException | None) -> bool:
-    # By the system's words, because TensorStore passes on these and no errno.
-    full = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
-    while error is not None and not any(words in str(error) for words in full):
+def _says(error: BaseException | None, *codes: int) -> bool:
+    """Whether the system gave one of these reasons: by its words, because TensorStore passes on these and no errno."""
+    reasons = [os.strerror(code) for code in codes]
+    while error is not None and not any(words in str(error) for words in reasons):
         error = error.__cause__ or error.__context__
     return error is not None

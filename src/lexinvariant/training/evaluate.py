@@ -6,14 +6,19 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from lexinvariant.config import ModelConfig
+from lexinvariant.model.batches import machine_mesh
+from lexinvariant.model.layout import gathered_but_layers
 from lexinvariant.model.lexicon import is_new
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import evaluation_keys
 from lexinvariant.text import Split
-from lexinvariant.training.batch_metrics import BatchSums, batch_means, sum_over_tokens
+from lexinvariant.text.frequency import count_text
+from lexinvariant.training.batch_metrics import BatchSums, batch_means, sum_over_tokens, tail_length
+from lexinvariant.training.sharding import REPLICATED, host_rows, to_devices
 from lexinvariant.training.step import batch_sums
 
 
@@ -29,11 +34,30 @@ class Evaluation:
         """Perplexity at the end of the context, the paper's figure."""
         return float(np.exp(self.metrics["tail_loss"]))
 
+    @property
+    def all_metrics(self) -> dict[str, float]:
+        return self.metrics | {"tail_perplexity": self.tail_perplexity}
 
-@partial(jax.jit, static_argnames=("config", "dtype"))
+
+@partial(jax.jit, static_argnames=("config", "mesh", "dtype"))
 def _evaluate_batch(
+    params: Params,
+    config: ModelConfig,
+    tok_BT: jax.Array,
+    mask_BT: jax.Array,
+    piece_B: jax.Array,
+    seed: jax.Array,
+    mesh: AbstractMesh,
+    dtype: str,
+) -> tuple[BatchSums, jax.Array, jax.Array]:
+    with jax.sharding.use_abstract_mesh(mesh):
+        return _sums_by_position(params, config, tok_BT, mask_BT, evaluation_keys(seed, piece_B), dtype)
+
+
+def _sums_by_position(
     params: Params, config: ModelConfig, tok_BT: jax.Array, mask_BT: jax.Array, key_B: jax.Array, dtype: str
 ) -> tuple[BatchSums, jax.Array, jax.Array]:
+    params = gathered_but_layers(params)
     output = forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
     loss_T = -jnp.sum(output.logp_BT, axis=0, where=mask_BT)
     # A new symbol costs a lexinvariant model at least log(number of unseen ones): a loss that says nothing of skill.
@@ -54,13 +78,20 @@ def evaluate(
     batch_size: int,
     seed: int = 0,
     dtype: str = "float32",
+    mesh: Mesh | None = None,
 ) -> Evaluation:
     """Average over `sequences` pieces, spread evenly over those that fill a whole context (over all, if none does).
 
-    A piece's lexicon comes from the piece's own number, so the result does not depend on the batch size.
+    A piece's lexicon comes from the piece's own number, so the result does not depend on the batch size. The devices
+    of the mesh share each batch, and every host reads its own rows; without a mesh, all devices of this machine that
+    divide the batch do.
     """
+    if mesh is None:
+        mesh = machine_mesh(batch_size)
+        params = jax.device_put(params, NamedSharding(mesh, REPLICATED))
+    seed_32 = np.uint32(seed & 0xFFFFFFFF)  # all that a key takes of a seed, in a type that is compiled once
+    rows = host_rows(batch_size)
     chosen = full_pieces(pieces, sequences)
-    batch_size = min(batch_size, len(chosen))
     total: BatchSums | None = None
     loss_T: jax.Array | float = 0.0
     count_T: jax.Array | int = 0
@@ -69,11 +100,13 @@ def evaluate(
         n_real = len(index_B)
         # The last batch is filled up with masked repeats: one shape, one compilation.
         index_B = np.concatenate([index_B, np.repeat(index_B[:1], batch_size - n_real)])
-        batch = pieces[index_B]
-        mask_BT = batch.mask_BT & (np.arange(batch_size) < n_real)[:, None]
-        key_B = evaluation_keys(seed, jnp.asarray(index_B))
+        batch = pieces[index_B[rows]]
+        mask_BT = batch.mask_BT & (np.asarray(rows) < n_real)[:, None]
+        inputs = (
+            to_devices(array, mesh) for array in (batch.tok_BT, mask_BT, index_B[rows].astype(np.int32))
+        )
         sums, batch_loss_T, batch_count_T = _evaluate_batch(
-            params, config, jnp.asarray(batch.tok_BT), jnp.asarray(mask_BT), key_B, dtype
+            params, config, *inputs, seed_32, mesh.abstract_mesh, dtype
         )
         total = sums if total is None else jax.tree.map(jnp.add, total, sums)
         loss_T, count_T = loss_T + batch_loss_T, count_T + batch_count_T
@@ -81,6 +114,21 @@ def evaluate(
     metrics = {name: float(value) for name, value in batch_means(total).items()}
     by_position = np.asarray(loss_T) / np.maximum(np.asarray(count_T), 1)
     return Evaluation(metrics, [round(float(x), 5) for x in by_position])
+
+
+def counting_metrics(config: ModelConfig, pieces: Split, sequences: int) -> dict[str, float]:
+    """What counting symbols reaches at the end of the context of the same pieces, beside a lexinvariant model."""
+    batch = pieces[full_pieces(pieces, sequences)]
+    if not config.lexicon.is_lexinvariant or not batch.mask_BT.all():
+        return {}
+    counted, tail = (
+        count_text(batch.tok_BT, config.vocab_size),
+        slice(-tail_length(batch.tok_BT.shape[1]), None),
+    )
+    return {
+        "tail_counting_loss": float(counted.nats_ST[:, tail].mean()),
+        "tail_counting_named": float(counted.named_ST[:, tail].mean()),
+    }
 
 
 def full_pieces(pieces: Split, wanted: int) -> np.ndarray:

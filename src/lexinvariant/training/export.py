@@ -9,6 +9,7 @@ from lexinvariant.model.weights import Precision, save_model
 from lexinvariant.text import load_vocab
 from lexinvariant.training.checkpoint import CheckpointStore, read_notes
 from lexinvariant.training.setup import build
+from lexinvariant.training.spikes import notes_for_model
 
 
 def export(run: Path, out: Path, *, precision: Precision = "float32", step: int | None = None) -> int:
@@ -29,6 +30,11 @@ def export(run: Path, out: Path, *, precision: Precision = "float32", step: int 
         raise UserError(f"{run} has no checkpoint yet: train on, it is saved every run.save_every steps.")
     found, state, _ = restored
     save_model(
-        out, config.model, state.params, load_vocab(run), precision=precision, notes={"step": found, **notes}
+        out,
+        config.model,
+        state.params,
+        load_vocab(run),
+        precision=precision,
+        notes={"step": found, **notes_for_model(notes)},
     )
     return found

@@ -11,8 +11,9 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,15 +22,29 @@ import jax
 from lexinvariant import config as configs
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
+from lexinvariant.locks import lock_folder
 from lexinvariant.model.weights import save_model
-from lexinvariant.text import Data, HuggingFaceVocab, Split, open_data
+from lexinvariant.text import Data, HuggingFaceVocab, Pieces, Split, WeightedPieces, open_data, parse_weights
+from lexinvariant.training import init
 from lexinvariant.training.checkpoint import CheckpointStore
-from lexinvariant.training.evaluate import Evaluation, evaluate
-from lexinvariant.training.metrics import MetricsLog
+from lexinvariant.training.evaluate import Evaluation, counting_metrics, evaluate
+from lexinvariant.training.hosts import Agreement, from_first_host, on_first_host
+from lexinvariant.training.metrics import MetricsLog, NoLog
 from lexinvariant.training.progress import TrainProgress
 from lexinvariant.training.setup import TrainSetup, build, device_batch
 from lexinvariant.training.sharding import host_rows
+from lexinvariant.training.spikes import (
+    LOSSES,
+    MOST_SKIPPED,
+    SKIPPED,
+    LossSpike,
+    SpikeWatch,
+    batch_number,
+    notes_for_model,
+)
 from lexinvariant.training.step import TrainState
+
+SECONDS_OF_ONE_REQUEST = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +55,8 @@ class Outcome:
     finished: bool
     folder: Path
     evaluation: Evaluation | None
+    is_ours_to_tell: bool = True
+    """Of several hosts that train together, one writes and speaks."""
 
     @property
     def model_folder(self) -> Path:
@@ -50,18 +67,25 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
     """Run, or go on with, the training that `config` describes, in `folder`."""
     data = open_data(_data_path(config))
     _check_vocabulary(config, data)
+    if config.init:
+        init.check_vocabulary(config.init, data.vocab, config.data.path)
     config = _with_special_tokens_exempt(config, data)
-    train_pieces = data.split("train", config.model.context, packed=config.data.packed)
+    train_pieces = _training_pieces(config, data)
     valid_pieces = data.split("valid", config.model.context, packed=config.data.packed)
     notes = {
         "config": json.loads(configs.to_json(config)),
         "data": data.fingerprint,
         "tokens_by_tag": data.tokens_by_tag,
+        SKIPPED: [],
+        LOSSES: [],
     }
 
     setup = build(config)
-    folder.mkdir(parents=True, exist_ok=True)
+    is_first = jax.process_index() == 0
+    if is_first:
+        folder.mkdir(parents=True, exist_ok=True)
     with (
+        _only_run_in(folder),
         CheckpointStore(
             folder / "checkpoints", keep_last=config.run.keep_last, keep_best=config.run.keep_best
         ) as store,
@@ -69,31 +93,50 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
     ):
         state = _resume(setup, store, notes)
         start = int(state.step)
-        if start == 0:
-            (folder / "config.json").write_text(configs.to_json(config))
+        # Of what is on the disk one host tells the others: a shared disk may show them different things.
+        [has_model] = from_first_host([(folder / "model" / "model.safetensors").exists()])
+        if start == 0 and is_first:
+            (folder / "config.json").write_text(configs.to_json(config), encoding="utf-8")
             data.vocab.save(folder)
-        elif start == config.steps and (folder / "model" / "model.safetensors").exists():
-            print(f"{name}: the run in {folder} is finished already, there is nothing to do", file=sys.stderr)
-            return Outcome(start, True, folder, None)
+        if start == config.steps and has_model:
+            if is_first:
+                print(
+                    f"{name}: the run in {folder} is finished already, there is nothing to do",
+                    file=sys.stderr,
+                )
+            return Outcome(start, True, folder, None, is_first)
         flop_per_token = config.model.flop_per_token(config.model.context)
         with (
-            closing(MetricsLog(folder, start, config.run.tensorboard)) as log,
-            TrainProgress(name, config.steps, start, config.tokens_per_step, flop_per_token) as progress,
+            closing(MetricsLog(folder, start, config.run.tensorboard) if is_first else NoLog()) as log,
+            TrainProgress(
+                name, config.steps, start, config.tokens_per_step, flop_per_token, quiet=not is_first
+            ) as progress,
         ):
             if start:
                 progress.print_line(f"{name}: going on from step {start} in {folder}")
-            run = _Run(config, setup, train_pieces, valid_pieces, store, notes, log, progress)
+            counting = counting_metrics(config.model, valid_pieces, config.run.eval_sequences)
+            run = _Run(config, setup, train_pieces, valid_pieces, store, notes, log, progress, counting)
+            if config.init and start == 0:
+                _evaluate(run, 0, state)  # what the weights were worth before, to compare with in the end
             state, last = _train_steps(run, state, stop)
         finished = int(state.step) == config.steps
         if finished:
-            save_model(
-                folder / "model",
-                config.model,
-                state.params,
-                data.vocab,
-                notes={"step": config.steps, **notes},
-            )
-    return Outcome(int(state.step), finished, folder, last)
+            params = on_first_host(state.params)
+            if params is not None:
+                save_model(
+                    folder / "model",
+                    config.model,
+                    params,
+                    data.vocab,
+                    notes={"step": config.steps, **notes_for_model(notes)},
+                )
+    return Outcome(int(state.step), finished, folder, last, is_first)
+
+
+def _only_run_in(folder: Path) -> AbstractContextManager[None]:
+    """Two runs in one folder would overwrite each other's checkpoints; the hosts of one run have one that writes."""
+    told = f"Another process is training in {folder}: wait for it, stop it, or give another --out."
+    return lock_folder(folder, told) if jax.process_index() == 0 else nullcontext()
 
 
 class _Run(NamedTuple):
@@ -105,24 +148,73 @@ class _Run(NamedTuple):
     valid_pieces: Split
     store: CheckpointStore
     notes: dict[str, Any]
-    log: MetricsLog
+    log: MetricsLog | NoLog
     progress: TrainProgress
+    counting: dict[str, float]
 
 
 def _train_steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainState, Evaluation | None]:
-    """Train to the end, or until told to stop, and save; returns the state and the newest evaluation."""
+    """Train to the end, or until told to stop; returns the state and the newest evaluation."""
+    deadline = time.monotonic() + 60 * (run.config.run.stop_after_minutes or math.inf)
+    while True:
+        try:
+            return _train_until_spike(run, state, stop, deadline)
+        except LossSpike as found:
+            spike = found
+        state = _go_back(run, spike)
+
+
+def _go_back(run: _Run, spike: LossSpike) -> TrainState:
+    """To the newest checkpoint, from where the batch of the spike is left out; and if it comes again, the one before.
+
+    Checkpoints note what was left out. A run that is killed before the next one meets the same spike and does the same.
+    """
+    restored = run.store.restore(run.setup.abstract_state)
+    state = run.setup.fresh_state() if restored is None else restored[1]
+    run.notes[LOSSES] = [] if restored is None else restored[2].get(LOSSES, [])
+    start, skipped = int(state.step), run.notes[SKIPPED]
+    bad = spike.step - 1
+    while bad in skipped:
+        bad -= 1
+    what = f"The loss is {spike.loss:.4g} at step {spike.step}, where {spike.usual:.4g} is usual"
+    if bad < start or len(skipped) >= MOST_SKIPPED:
+        raise UserError(
+            f"{what}, although {len(skipped)} batch(es) were left out: lower --optimizer.rate or set "
+            "--optimizer.clip-norm 1, and start in a new folder."
+        )
+    skipped.append(bad)
+    run.log.rewind(start)
+    run.progress.print_line(
+        f"{what}: going back to step {start}, and leaving out the batch of step {bad + 1}."
+    )
+    return state
+
+
+def _train_until_spike(
+    run: _Run, state: TrainState, stop: list[int], deadline: float
+) -> tuple[TrainState, Evaluation | None]:
     config, every = run.config, run.config.run
     rows = host_rows(config.batch_size)
     first = step = saved = int(state.step)
-    deadline = time.monotonic() + 60 * (every.stop_after_minutes or math.inf)
+    watch, unseen = SpikeWatch(every.spike_factor, run.notes[LOSSES]), deque[tuple[int, jax.Array]]()
+
+    def look(until: int) -> None:
+        """At the losses of all steps so far."""
+        losses = [unseen.popleft() for _ in range(len(unseen)) if unseen[0][0] <= until]
+        watch.look((at, float(loss)) for at, loss in jax.device_get(losses))
+        run.notes[LOSSES] = watch.losses
+
     pending: tuple[int, dict[str, jax.Array]] | None = None
     evaluation: Evaluation | None = None
-    while step < config.steps and not stop:
-        batch = run.train_pieces.batch(config.seed, step, config.batch_size, rows)
+    agreement = Agreement(run.setup.mesh)
+    while step < config.steps and not agreement.any_host(bool(stop)):
+        number = batch_number(step, config.steps, run.notes[SKIPPED])
+        batch = run.train_pieces.batch(config.seed, number, config.batch_size, rows)
         on_device = device_batch(batch.tok_BT, batch.mask_BT, config.batch_size, run.setup.mesh)
         with jax.transfer_guard("disallow"):  # a hidden transfer would make the device wait
             state, metrics = run.setup.train_step(state, on_device)
         step += 1
+        unseen.append((step, metrics["loss"]))
         if step == first + 1:
             jax.block_until_ready(metrics)
             run.progress.restart_clock(step)  # compiling is not training
@@ -133,10 +225,12 @@ def _train_steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainSt
 
         # Metrics are read one step late: by then they are there, and the next step is already queued.
         if pending is not None:
+            look(pending[0])
             _report(run, *pending)
         pending = (step, metrics) if step % every.log_every == 0 else None
         if evaluates or saves:
-            _report(run, step, metrics)  # here there is a pause anyway, and a loss of NaN must not be saved
+            look(step)  # here there is a pause anyway, and a loss of NaN must not be saved
+            _report(run, step, metrics)
             pending = None
             if evaluates:
                 evaluation = _evaluate(run, step, state)
@@ -146,9 +240,10 @@ def _train_steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainSt
                 saved = step
             run.progress.restart_clock(step)
     if step != saved:  # asked to stop between two saves
+        look(step)
         if pending is not None:
             _report(run, *pending)
-        _refuse_nan(step, float(metrics["loss"]))
+        _refuse_nan(step, jax.device_get(metrics))
         run.store.save(step, state, notes=run.notes)
     run.store.wait()
     return state, evaluation
@@ -156,14 +251,16 @@ def _train_steps(run: _Run, state: TrainState, stop: list[int]) -> tuple[TrainSt
 
 def _report(run: _Run, step: int, metrics: dict[str, jax.Array]) -> None:
     values = {name: float(value) for name, value in jax.device_get(metrics).items()}
+    _refuse_nan(step, values)
     run.log.write(step, "train", values | run.progress.update(step, values))
-    _refuse_nan(step, values["loss"])
 
 
-def _refuse_nan(step: int, loss: float) -> None:
-    if math.isnan(loss):
+def _refuse_nan(step: int, metrics: Mapping[str, Any]) -> None:
+    wrong = sorted(name for name, value in metrics.items() if math.isnan(value))
+    if wrong:
+        what = "The loss" if "loss" in wrong else f"The metric {wrong[0]}"
         raise UserError(
-            f"The loss is not a number at step {step}: lower --optimizer.rate or set --optimizer.clip-norm 1, and "
+            f"{what} is not a number at step {step}: lower --optimizer.rate or set --optimizer.clip-norm 1, and "
             "start in a new folder."
         )
 
@@ -178,11 +275,11 @@ def _evaluate(run: _Run, step: int, state: TrainState) -> Evaluation:
         batch_size=config.batch_size,
         seed=config.seed,
         dtype=config.dtype,
+        mesh=run.setup.mesh,
     )
+    _refuse_nan(step, evaluation.metrics)
     by_position = {"loss_by_position": evaluation.loss_by_position}
-    run.log.write(
-        step, "valid", evaluation.metrics | {"tail_perplexity": evaluation.tail_perplexity} | by_position
-    )
+    run.log.write(step, "valid", evaluation.all_metrics | run.counting | by_position)
     run.progress.print_line(_valid_line(step, evaluation))
     return evaluation
 
@@ -218,6 +315,7 @@ def _resume(setup: TrainSetup, store: CheckpointStore, notes: dict[str, Any]) ->
             f"The run in {store.folder.parent} has other settings ({', '.join(changed[:4])}): give the same ones to "
             "go on with it, or another --out."
         )
+    notes |= {name: old.get(name, []) for name in (SKIPPED, LOSSES)}
     return state
 
 
@@ -241,6 +339,15 @@ def _data_path(config: TrainConfig) -> str:
     return config.data.path
 
 
+def _training_pieces(config: TrainConfig, data: Data) -> Split:
+    pieces = data.split("train", config.model.context, packed=config.data.packed)
+    if not config.data.weights:
+        return pieces
+    if not isinstance(pieces, Pieces):
+        raise UserError(f"{config.data.path} has no tags to weigh: leave out --data.weights.")
+    return WeightedPieces(pieces, parse_weights(config.data.weights))
+
+
 def _check_vocabulary(config: TrainConfig, data: Data) -> None:
     if data.vocab_size > config.model.vocab_size:
         raise UserError(
@@ -262,11 +369,16 @@ def _stop_signals() -> Iterator[list[int]]:
     """A list that gets the signal's number when the process is asked to end: the loop then saves and returns."""
     received: list[int] = []
     previous: dict[int, Any] = {}
+    asked = math.inf
 
     def note(number: int, frame: Any) -> None:
-        if received:  # asked twice: do not make the user wait
+        nonlocal asked
+        # Asked twice: do not make the user wait. A scheduler may send one request to a process and to its parent, which
+        # passes it on.
+        if time.monotonic() - asked > SECONDS_OF_ONE_REQUEST:
             signal.signal(number, previous[number])
             signal.raise_signal(number)
+        asked = min(asked, time.monotonic())
         received.append(number)
 
     try:

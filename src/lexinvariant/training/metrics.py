@@ -2,8 +2,12 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from lexinvariant.errors import UserError
+from lexinvariant.files import parse_json_object, read_small_file
 
 
 class MetricsLog:
@@ -11,18 +15,26 @@ class MetricsLog:
 
     def __init__(self, folder: Path, start: int, tensorboard: bool) -> None:
         self.path = folder / "metrics.jsonl"
-        kept = [row for row in read_metrics(self.path) if row["step"] <= start] if start else []
-        unfinished = self.path.with_suffix(".part")
-        unfinished.write_text("".join(json.dumps(row) + "\n" for row in kept))
-        unfinished.replace(self.path)
-        self._file = self.path.open("a")
+        self._file: TextIO | None = None
+        self.rewind(start)
         self._board: Any = None
         if tensorboard:
             from tensorboardX import SummaryWriter
 
             self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=start)
 
+    def rewind(self, start: int) -> None:
+        """Forget what lies after a step."""
+        if self._file is not None:
+            self._file.close()
+        kept = [row for row in read_metrics(self.path) if row["step"] <= start] if start else []
+        unfinished = self.path.with_suffix(".part")
+        unfinished.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        unfinished.replace(self.path)
+        self._file = self.path.open("a", encoding="utf-8")
+
     def write(self, step: int, kind: str, metrics: Mapping[str, Any]) -> None:
+        assert self._file is not None
         self._file.write(json.dumps({"step": step, "kind": kind, **metrics}) + "\n")
         self._file.flush()
         if self._board is not None:
@@ -31,17 +43,31 @@ class MetricsLog:
                     self._board.add_scalar(f"{kind}/{name}", value, step)
 
     def close(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
         if self._board is not None:
             self._board.close()
 
 
+class NoLog:
+    """The log of a host that leaves writing to another."""
+
+    def rewind(self, start: int) -> None:
+        pass
+
+    def write(self, step: int, kind: str, metrics: Mapping[str, Any]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics.jsonl; a last line that a kill has torn is left out."""
+    """The rows of a metrics.jsonl; lines that a kill or a bad disk has spoilt are left out."""
     rows = []
-    for line in path.read_text().splitlines() if path.exists() else []:
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
+    for line in read_small_file(path, "remove it.").splitlines() if path.exists() else []:
+        with suppress(UserError):
+            row = parse_json_object(line, "", "")
+            if isinstance(row.get("step"), int) and isinstance(row.get("kind"), str):
+                rows.append(row)
     return rows

@@ -10,28 +10,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-# Dense bfloat16 FLOP/s by the vendors' data sheets, to tell what share of a device's peak a run reaches.
-PEAK_FLOPS = {
-    "H200": 989e12,
-    "H100": 989e12,
-    "A100": 312e12,
-    "B200": 2250e12,
-    "L40S": 362e12,
-    "TPU v3": 61.5e12,  # a core, as jax counts devices there
-    "TPU v4": 275e12,
-    "TPU v5 lite": 197e12,
-    "TPU v5p": 459e12,
-    "TPU v6 lite": 918e12,
-}
+from lexinvariant.training.devices import device_of_kind
 
 
 def peak_flops() -> float | None:
     """Peak of all devices together; None where the data sheet is not known."""
-    device = jax.devices()[0]
-    for name, peak in PEAK_FLOPS.items():
-        if name in device.device_kind:
-            return peak * jax.device_count()
-    return None
+    device = device_of_kind(jax.devices()[0].device_kind)
+    return device.peak_flop * jax.device_count() if device else None
 
 
 class _TimeLeft(ProgressColumn):
@@ -50,9 +35,16 @@ class TrainProgress:
     """The live line of a run; where there is no terminal, a plain line now and then."""
 
     def __init__(
-        self, name: str, steps: int, start: int, tokens_per_step: int, flop_per_token: float
+        self,
+        name: str,
+        steps: int,
+        start: int,
+        tokens_per_step: int,
+        flop_per_token: float,
+        *,
+        quiet: bool = False,
     ) -> None:
-        self._console = Console(stderr=True)
+        self._console = Console(stderr=True, quiet=quiet)
         self._live = self._console.is_terminal
         self._name, self._steps = name, steps
         self._tokens_per_step, self._flop_per_token = tokens_per_step, flop_per_token

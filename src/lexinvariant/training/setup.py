@@ -1,21 +1,23 @@
 """From a configuration to a state on its devices and a compiled step."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from lexinvariant.config import TrainConfig
 from lexinvariant.model import levers
 from lexinvariant.model import params as model_params
+from lexinvariant.training.init import initial_params
 from lexinvariant.training.optim import make_optimizer, rate_schedule
 from lexinvariant.training.sharding import (
     REPLICATED,
     check_batch,
     host_rows,
+    lay_out,
     make_mesh,
     optimizer_shardings,
     param_shardings,
@@ -47,9 +49,11 @@ def compiler_options() -> dict[str, bool | str] | None:
     return options
 
 
-def build(config: TrainConfig) -> TrainSetup:
-    """Lay the state out over the devices and jit the step; nothing is computed yet."""
-    mesh = make_mesh(config.sharding)
+def build(config: TrainConfig, abstract_mesh: AbstractMesh | None = None) -> TrainSetup:
+    """Lay the state out over the devices and jit the step; nothing is computed yet. Over a mesh of devices that are not
+    there, the step can be lowered and no more.
+    """
+    mesh = cast(Mesh, abstract_mesh) or make_mesh(config.sharding)
     check_batch(config.batch_size, config.accumulate, mesh)
     optimizer = make_optimizer(
         config.optimizer, config.steps, config.dtype if levers.uses("muon") else "float32"
@@ -64,9 +68,9 @@ def build(config: TrainConfig) -> TrainSetup:
 
     def fresh() -> TrainState:
         # Not one jit: XLA fuses the random draws of all parameters into kernels that take minutes to compile.
-        params = jax.device_put(model_params.init(config.model, config.seed), on_params)
+        params = jax.tree.map(lay_out, initial_params(config), on_params)
         moments = jax.jit(optimizer.init, out_shardings=shardings.optimizer)(params)
-        return TrainState(jax.device_put(jnp.zeros((), jnp.int32), shardings.step), params, moments)
+        return TrainState(lay_out(jnp.zeros((), jnp.int32), shardings.step), params, moments)
 
     abstract = TrainState(jax.ShapeDtypeStruct((), jnp.int32), shapes, jax.eval_shape(optimizer.init, shapes))
 
@@ -74,12 +78,20 @@ def build(config: TrainConfig) -> TrainSetup:
         return jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding)
 
     step = make_train_step(config, optimizer, rate_schedule(config.optimizer, config.steps))
+
+    def step_on_mesh(state: TrainState, batch: DeviceBatch) -> tuple[TrainState, dict[str, jax.Array]]:
+        with jax.sharding.use_abstract_mesh(mesh.abstract_mesh):
+            return step(state, batch)
+
     return TrainSetup(
         mesh=mesh,
         abstract_state=jax.tree.map(with_sharding, abstract, shardings),
         fresh_state=fresh,
         train_step=jax.jit(
-            step, donate_argnums=0, out_shardings=(shardings, None), compiler_options=compiler_options()
+            step_on_mesh,
+            donate_argnums=0,
+            out_shardings=(shardings, None),
+            compiler_options=compiler_options(),
         ),
     )
 

@@ -29,6 +29,11 @@ def make_mesh(config: ShardingConfig) -> Mesh:
             f"--sharding.data {config.data} x --sharding.fsdp {config.fsdp} does not fit the "
             f"{n_devices} device(s) of this machine: lower one of them."
         )
+    if jax.process_count() > 1 and data * fsdp < n_devices:
+        raise UserError(
+            f"--sharding.data {config.data} x --sharding.fsdp {config.fsdp} leaves some of the {n_devices} devices of "
+            f"{jax.process_count()} processes without work: start fewer processes, or leave --sharding.data out."
+        )
     # The type must be named: jax's default for new meshes is the explicit one, in which every op is annotated.
     return jax.make_mesh(
         (data, fsdp), ("data", "fsdp"), (AxisType.Auto,) * 2, devices=jax.devices()[: data * fsdp]
@@ -51,7 +56,10 @@ def param_shardings(config: ModelConfig, mesh: Mesh) -> Params:
 
 
 def optimizer_shardings(
-    optimizer: optax.GradientTransformation, abstract_params: Params, shardings: Params, mesh: Mesh
+    optimizer: optax.GradientTransformation,
+    abstract_params: Params,
+    shardings: Params,
+    mesh: Mesh,
 ) -> Any:
     """Moments lie as their parameters do; what has another shape (factored moments, counts) is replicated."""
     replicated = NamedSharding(mesh, REPLICATED)
@@ -85,6 +93,13 @@ def check_batch(batch_size: int, accumulate: int, mesh: Mesh) -> None:
             f"A batch of {batch_size} in {accumulate} part(s) cannot be split over {mesh.size} devices: "
             "choose --batch-size so that it can."
         )
+
+
+def lay_out(value: jax.Array, sharding: NamedSharding) -> jax.Array:
+    """A value that every host has, laid out over the devices of all; `device_put` would first compare the hosts'."""
+    if jax.process_count() == 1:
+        return jax.device_put(value, sharding)
+    return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
 
 
 def to_devices(array: np.ndarray, mesh: Mesh) -> jax.Array:

@@ -10,6 +10,7 @@ import optax
 
 from lexinvariant.config import ModelConfig, TrainConfig
 from lexinvariant.model.decipher_head import decipher_logits, decipher_next_logits, hindsight_states
+from lexinvariant.model.layout import gathered_but_layers
 from lexinvariant.model.logits import is_likeliest, log_softmax_at
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import predictors
@@ -100,6 +101,7 @@ def microbatch_loss(
     def keys(stream: Stream) -> jax.Array:
         return keys_for_rows(key_at(config.seed, stream, step), batch.row_B)
 
+    params = gathered_but_layers(params)
     model = config.model
     has_dropout = model.dropout > 0 or model.attention_dropout > 0
     output = forward(

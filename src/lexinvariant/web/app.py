@@ -59,18 +59,17 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     if media_type != "application/json":
         # Another site's page cannot send this type without asking first, and is then refused.
         raise RequestError(415, "Send the body as JSON, with the header 'Content-Type: application/json'.")
-    body, n_read = bytearray(), 0
+    body, parts = bytearray(), request.stream()
+    announced = request.headers.get("content-length", "0")
+    too_large = announced.isdecimal() and int(announced[:20]) > limits.body_bytes
     try:
         async with asyncio.timeout(limits.body_seconds):
-            async for part in request.stream():
-                n_read += len(part)
-                if n_read <= limits.body_bytes:
-                    body += part
-                elif n_read > 20 * limits.body_bytes:
-                    break  # a little more than the limit is read and dropped: most clients listen only after sending
+            while not too_large and (part := await anext(parts, None)) is not None:
+                body += part
+                too_large = len(body) > limits.body_bytes
     except TimeoutError as error:
         raise RequestError(408, "The body did not arrive in time: send it again.") from error
-    if n_read > limits.body_bytes:
+    if too_large:  # and what there is of it is dropped by the guard
         raise RequestError(413, f"This is larger than {limits.body_bytes:,} bytes: send a shorter text.")
     return bytes(body)
 
@@ -87,11 +86,13 @@ async def wait_for(request: Request, service: Service, question: Question, limit
         worked += monotonic() - before if in_work else 0.0
         stood_still = monotonic() - max(asked, service.worker.last_taken)
         if worked >= limits.seconds or stood_still >= LONGEST_WAIT * limits.seconds:
+            coming.cancel()
             future.cancel()
             raise RequestError(
                 504, f"No answer within {limits.seconds:g} seconds: try again, or send a shorter text."
             )
         if await request.is_disconnected():
+            coming.cancel()
             future.cancel()
             raise ClientDisconnect
 
@@ -171,4 +172,4 @@ def create_app(service: Service, limits: Limits = Limits(), served_as: str = "lo
         exception_handlers=dict.fromkeys(explained, explain),
         lifespan=lifespan,
     )
-    return Guard(app, served_as)
+    return Guard(app, served_as, limits.body_seconds)

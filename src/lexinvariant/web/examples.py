@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from lexinvariant.decipher.cipher import LOWERCASE
+from lexinvariant.decipher.classical import affine, columnar, polyalphabetic
 from lexinvariant.results.paper_texts import PAPER_TEXTS, SYMBOL
-from lexinvariant.text.letters import unspaced
+from lexinvariant.text.letters import letters_only, unspaced
 from lexinvariant.web.requests import EncipherRequest
 
 MESSAGE = (
@@ -43,6 +45,8 @@ def examples() -> list[dict[str, Any]]:
     """Each with a title, a sentence, the text, how it is enciphered, and the symbol to look at."""
     letters, shapes = (EncipherRequest(MESSAGE, into, seed=7).answer() for into in ("letters", "shapes"))
     together = EncipherRequest(unspaced(NOTE), "letters", seed=8).answer()
+    in_order = {letter: str(number) for number, letter in enumerate(LOWERCASE, start=1)}
+    numbered = " / ".join("-".join(map(in_order.__getitem__, word)) for word in letters_only(NOTE).split())
     ours = [
         _example(
             "message",
@@ -61,6 +65,20 @@ def examples() -> list[dict[str, Any]]:
             together["ciphertext"],
             key=together["key"],
             unspaced=True,
+        ),
+        _example("caesar", "Caesar's way", "Every letter moved on.", affine(letters_only(MESSAGE), 1, 3)),
+        _example("numbers", "In numbers", "A number for each letter.", numbered),
+        _example(
+            "vigenere",
+            "Vigenere's way",
+            "Several alphabets in turn, by a key word.",
+            polyalphabetic(letters_only(MESSAGE), [11, 0, 13, 19, 4, 17, 13], "vigenere"),
+        ),
+        _example(
+            "columns",
+            "In columns",
+            "The letters as they are, in other places.",
+            columnar(unspaced(NOTE), [3, 0, 5, 2, 6, 1, 4]),
         ),
     ]
     paper = [

@@ -1,12 +1,15 @@
 """What every answer has in common: who may ask, and what a browser may do with the answer."""
 
+import asyncio
 import ipaddress
 from collections.abc import Mapping
+from contextlib import suppress
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+SEND_SECONDS = 30.0  # for a part of an answer to be taken by a client that does not listen
 POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
@@ -50,26 +53,50 @@ def may_ask(host_header: str, served_as: str) -> bool:
 
 
 class Guard:
-    """Refuses requests that are meant for another host, and puts the headers on every answer."""
+    """Refuses requests that are meant for another host, puts the headers on every answer, and sees to it that an answer
+    can be heard: most clients listen only when they have sent all of a body, so what nobody has read of it is read and
+    dropped first, for as long as a body may take.
+    """
 
-    def __init__(self, app: ASGIApp, served_as: str) -> None:
+    def __init__(self, app: ASGIApp, served_as: str, body_seconds: float) -> None:
         self.app = app
         self.served_as = served_as
+        self.body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
 
+        headers = Headers(scope=scope)
+        began, all_there = False, False
+
+        async def receive_noted() -> Message:
+            nonlocal began, all_there
+            message = await receive()
+            began, all_there = True, not message.get("more_body", False)
+            return message
+
+        async def drop_the_rest() -> None:
+            # Who asked leave to send a body gets none, and need not send it.
+            if all_there or (not began and headers.get("expect", "").lower() == "100-continue"):
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.body_seconds):
+                    while not all_there:
+                        await receive_noted()
+
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
+                await drop_the_rest()
                 MutableHeaders(scope=message).update(HEADERS)
-            await send(message)
+            async with asyncio.timeout(SEND_SECONDS):
+                await send(message)
 
-        if may_ask(Headers(scope=scope).get("host", ""), self.served_as):
-            await self.app(scope, receive, send_guarded)
+        if may_ask(headers.get("host", ""), self.served_as):
+            await self.app(scope, receive_noted, send_guarded)
             return
         refusal = JSONResponse(
             {"error": "This server does not answer for that host: use its own address."}, 421
         )
-        await refusal(scope, receive, send_guarded)
+        await refusal(scope, receive_noted, send_guarded)

@@ -7,15 +7,18 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Meta
 
-from lexinvariant.decipher.alphabet import Alphabet, split_symbols
+from lexinvariant.decipher.alphabet import Alphabet
 from lexinvariant.decipher.cipher import LOWERCASE, PRINTABLE, random_cipher
+from lexinvariant.decipher.notation import Notation
 from lexinvariant.decipher.word_cipher import encipher_words
-from lexinvariant.errors import nearest
+from lexinvariant.errors import UserError, nearest
+from lexinvariant.files import parse_json
 from lexinvariant.text.letters import letters_only
 
 Into = Literal["letters", "ascii", "shapes", "words"]
 SHAPES = "★☆●○■□▲△▼▽◆◇♠♤♣♧♥♡♦♢☀☁☂☎☯♪"
 MAX_ALTERNATIVES = 20
+MAX_WORDS, MAX_WORD = 10, 40  # cribs by word, and characters of one
 MAX_SEED = 2**53  # beyond it JavaScript's numbers have gaps
 MAX_QUOTED = 40  # characters of what is wrong, as it is quoted
 
@@ -39,6 +42,10 @@ Cribs = Annotated[
     dict[Annotated[str, Meta(min_length=1)], Annotated[str, Meta(min_length=1, max_length=1)]],
     Meta(description='an object that maps each symbol to one character, such as {"X": "e"}'),
 ]
+Words = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=MAX_WORD)]],
+    Meta(max_length=MAX_WORDS, description=f"a list of up to {MAX_WORDS} words"),
+]
 Top = Annotated[
     int, Meta(ge=0, le=MAX_ALTERNATIVES, description=f"a whole number from 0 to {MAX_ALTERNATIVES}")
 ]
@@ -53,19 +60,16 @@ class CipherRequest(msgspec.Struct, frozen=True):
     crib_text: Text = ""
     alphabet: Annotated[Alphabet, _one_of(Alphabet)] = "auto"
     unspaced: Flag = False
-    tokens: Flag = False
-
-    @property
-    def symbols(self) -> str | list[str]:
-        return split_symbols(self.text, self.tokens)
+    notation: Annotated[Notation, _one_of(Notation)] = "auto"
 
     def __hash__(self) -> int:
         return hash((self.text, *sorted(self.cribs.items())))
 
 
 class DecipherRequest(CipherRequest, frozen=True):
-    """Asks for the best reading."""
+    """Asks for the verdict and the best reading."""
 
+    crib_words: Words = []
     top: Top = 3
 
 
@@ -136,13 +140,13 @@ def parse(body: bytes, kind: type[Request]) -> Request:
 
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(body.decode("utf-8"))
+        value = parse_json(body.decode("utf-8"), "The body", "")
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError as error:
         raise RequestError(400, f"The body is not UTF-8 (byte {error.start}): send JSON in UTF-8.") from error
     except UnicodeEncodeError as error:  # an escape such as "\ud800" alone
         raise RequestError(422, "A string holds half of a surrogate pair: send whole characters.") from error
-    except (ValueError, RecursionError) as error:
+    except UserError as error:
         raise RequestError(400, 'The body is not JSON: send an object such as {"text": "..."}.') from error
     if not isinstance(value, dict):
         raise RequestError(400, 'The body is not a JSON object: send one such as {"text": "..."}.')

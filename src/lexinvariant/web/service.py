@@ -2,20 +2,20 @@
 
 import json
 from collections.abc import Hashable
-from concurrent.futures import Future
 from time import perf_counter
 from typing import Any
 
 import lexinvariant
 from lexinvariant.api import Model
-from lexinvariant.decipher.solve import Decipherment, Solver
+from lexinvariant.decipher.decipherment import Decipherment
+from lexinvariant.decipher.solve import Solver
 from lexinvariant.decipher.trace import LENGTHS, Trace, trace
 from lexinvariant.decipher.votes import check_head
 from lexinvariant.decipher.words import check_word_model, read_words
 from lexinvariant.errors import UserError
 from lexinvariant.web.examples import MESSAGE, examples, word_example
 from lexinvariant.web.requests import CipherRequest, DecipherRequest, Question, TraceRequest, WordsRequest
-from lexinvariant.web.worker import Worker
+from lexinvariant.web.worker import Answer, Worker
 
 LONGEST_IN_WORDS = 20_000
 """Characters; all of a text in made-up words is read, so that a longer one would hold up the others."""
@@ -39,7 +39,7 @@ class Service:
         self.model, self.word_model, self.name = model, word_model, name
         self.solver = solver or Solver(model)
         self.worker = Worker(self._answer)
-        self.warming: list[Future[bytes]] = []
+        self.warming: list[Answer] = []
         for example in examples() if warm_up else []:
             # Their programs are then compiled before anyone asks, and a click on an example is answered at once.
             asked = {name: example[name] for name in ("text", "alphabet", "unspaced")}
@@ -54,7 +54,7 @@ class Service:
     def examples(self) -> list[dict[str, Any]]:
         return examples() + ([word_example()] if self.word_model is not None else [])
 
-    def ask(self, question: Question, *, when_idle: bool = False) -> "Future[bytes]":
+    def ask(self, question: Question, *, when_idle: bool = False) -> Answer:
         """The answer to come, as JSON."""
         return self.worker.ask(question, when_idle=when_idle)
 
@@ -81,12 +81,14 @@ class Service:
             "crib_text": question.crib_text,
             "alphabet": question.alphabet,
             "unspaced": question.unspaced,
+            "notation": question.notation,
         }
         answer: Decipherment | Trace
         if isinstance(question, DecipherRequest):
-            answer = self.solver.read([question.symbols], **known, top=question.top)[0]
+            known |= {"crib_words": question.crib_words, "top": question.top}
+            answer = self.solver.read([question.text], **known)[0]
         else:
-            answer = trace(self.model, question.symbols, **known)
+            answer = trace(self.model, question.text, **known)
         return answer.to_json()
 
     def _read_words(self, question: WordsRequest) -> dict[str, Any]:

@@ -6,7 +6,10 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
+
+from lexinvariant.interruption import interruptible
 
 MOST_WAITING = 512
 MOST_REMEMBERED = 128
@@ -18,12 +21,26 @@ class BusyError(Exception):
     """More is waiting than can be answered in time."""
 
 
-@dataclass(frozen=True)
+class Answer(Future[bytes]):
+    """An answer to come. Cancelling it takes the question back: at once if it waits, and what is in work on it ends at
+    the next occasion.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given_up = threading.Event()
+
+    def cancel(self) -> bool:
+        self.given_up.set()
+        return super().cancel()
+
+
+@dataclass(frozen=True, eq=False)
 class Job:
     """A question on its way, and where its answer goes."""
 
     question: Hashable
-    answer: "Future[bytes]"
+    answer: Answer
 
 
 class Worker:
@@ -56,12 +73,9 @@ class Worker:
     def n_waiting(self) -> int:
         return len(self._waiting)
 
-    def ask(self, question: Hashable, *, when_idle: bool = False) -> "Future[bytes]":
-        """The answer to come. Cancelling it takes the question back as long as nobody works on it.
-
-        `when_idle`: every other question comes first.
-        """
-        answer: Future[bytes] = Future()
+    def ask(self, question: Hashable, *, when_idle: bool = False) -> Answer:
+        """The answer to come; with `when_idle`, every other question comes first."""
+        answer = Answer()
         with self._changed:
             if (known := self._remembered.get(question)) is not None:
                 self._remembered.move_to_end(question)
@@ -69,9 +83,16 @@ class Worker:
                 return answer
             if self._stopped or len(self._waiting) >= self._most_waiting:
                 raise BusyError
-            (self._idle if when_idle else self._waiting).append(Job(question, answer))
+            queue, job = self._idle if when_idle else self._waiting, Job(question, answer)
+            queue.append(job)
             self._changed.notify()
+        answer.add_done_callback(lambda done: self._take_back(queue, job) if done.cancelled() else None)
         return answer
+
+    def _take_back(self, queue: deque[Job], job: Job) -> None:
+        """A question that nobody waits for must not keep others out."""
+        with self._changed, suppress(ValueError):  # it may have been taken up a moment ago
+            queue.remove(job)
 
     def stop(self, patience: float) -> bool:
         """Take no more questions, drop those that wait; whether those in work were finished in time."""
@@ -102,7 +123,8 @@ class Worker:
                 continue
             try:
                 # Another client may have asked the same while this one waited.
-                answer = self._remembered.get(job.question) or self._answer(job.question)
+                with interruptible(job.answer.given_up):
+                    answer = self._remembered.get(job.question) or self._answer(job.question)
             except Exception as error:
                 job.answer.set_exception(error)
             else:

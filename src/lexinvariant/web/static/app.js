@@ -10,7 +10,7 @@ import { Trace } from "./trace.js";
 import { drawTeaser } from "./teaser.js";
 import { Words } from "./words.js";
 
-const state = { asked: null, reading: null, trace: null, truth: null, cribs: {}, marked: -1, waiting: null, noticed: false };
+const state = { asked: null, reading: null, trace: null, truth: null, cribs: {}, marked: -1, waiting: null };
 const stage = new Stage(find("stage"), (row) => row >= 0 && mark(row, false));
 const map = new HeatMap((row, focusPin, character) => mark(row, focusPin, character));
 const player = new Player(show, rest);
@@ -48,7 +48,7 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
   const question = { ...request, cribs: state.cribs };
   try {
     const [reading, trace] = await Promise.all(
-      ["/api/decipher", "/api/trace"].map((path) => post(path, question, waiting.signal)),
+      [post("/api/decipher", question, waiting.signal), post("/api/trace", withoutWords(question), waiting.signal)],
     );
     if (waiting !== state.waiting) return;
     const marked = stay && state.marked >= 0 ? state.trace.rows[state.marked].symbol : focus;
@@ -75,34 +75,62 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
   }
 }
 
+// A trace shows the model alone, which places no words.
+const withoutWords = ({ crib_words: _, ...question }) => question;
+
 function summary() {
-  const { reading } = state;
-  return `Deciphered in ${reading.seconds.toFixed(1)} seconds, ${percent(sureness())} sure. The plaintext: ${reading.plaintext.slice(0, 600)}`;
+  const { verdict, seconds } = state.reading;
+  return `${verdict.sentence} ${figure()} Deciphered in ${seconds.toFixed(1)} seconds. The plaintext: ${plaintext().slice(0, 600)}`;
 }
 
-const sureness = () => {
-  const cells = state.trace.rowAt.filter((r) => r >= 0);
-  return cells.length ? cells.reduce((sum, r) => sum + state.trace.rows[r].confidence, 0) / cells.length : 1;
-};
+const unread = () => state.reading.verdict.status === "unread";
+const plaintext = () => state.reading.spaced ?? state.reading.plaintext;
+const figure = () => (unread() ? "The best reading below is hardly right anywhere." : `${percent(state.reading.right)} of the symbols are expected to be right.`);
+
+// What the text is comes before everything else.
+function showVerdict() {
+  const { verdict } = state.reading;
+  find("verdict").dataset.status = verdict.status;
+  find("verdict-sentence").textContent = verdict.sentence;
+  find("verdict-figure").textContent = figure();
+  const others = Object.entries(verdict.kinds).filter(([, p]) => p >= 0.01);
+  const kinds = `By kind: ${others.map(([kind, p]) => `${kind.replace("-", " ")} ${percent(p)}`).join(", ")}.`;
+  find("reasons").replaceChildren(...[...verdict.reasons, kinds].map((reason) => make("li", { text: reason })));
+}
 
 // The ciphertext at once, dimmed, while the model reads it.
-function preview({ text, tokens }) {
+function preview({ text, notation }) {
   player.pause(false);
   only("result");
   find("result").classList.add("waiting");
-  const cells = symbols(text, tokens).slice(0, 512);
+  const cells = symbols(text, notation).slice(0, 512);
   stage.build(cells, cells.map((cell) => (/\s/.test(cell) ? -1 : 0)));
   find("moment").textContent = "reading…";
+  find("verdict").dataset.status = "waiting";
+  find("verdict-sentence").textContent = "Reading…";
+  find("verdict-figure").textContent = "";
+  find("reasons").replaceChildren();
   find("result").scrollIntoView({ behavior: calm() ? "auto" : "smooth", block: "start" });
 }
 
-const symbols = (text, tokens) => (tokens ? text.trim().split(/\s+/) : signs(text));
+// About what the server takes for symbols, to count them before it is asked.
+function symbols(text, notation) {
+  const runs = text.match(/\d+/g) ?? [];
+  const inDigits = /^[\d\s,;:.\-–/|_+]+$/.test(text);
+  const inNumbers = inDigits && runs.length >= 3 && runs.every((run) => run.length <= 3);
+  const digits = runs.join("");
+  const inPairs = inDigits && !inNumbers && digits.length >= 10 && digits.length % 2 === 0;
+  if (notation === "numbers" || (notation === "auto" && inNumbers)) return runs;
+  if (notation === "pairs" || (notation === "auto" && inPairs)) return text.replace(/\s/g, "").match(/../gu) ?? [];
+  return notation === "tokens" ? text.trim().split(/\s+/) : signs(text);
+}
 
 // ---- showing
 
 function build(symbol) {
   const { trace, reading } = state;
   find("result").classList.remove("waiting");
+  showVerdict();
   stage.build(trace.cells, trace.rowAt, trace.isCapital);
   map.build(trace);
   player.build(trace);
@@ -111,7 +139,7 @@ function build(symbol) {
   mark(trace.rows.findIndex((row) => row.symbol === symbol), false, undefined, true);
   if (state.marked < 0) mark(mostFrequent(), false, undefined, true);
   others(reading.alternatives ?? []);
-  find("whole-text").textContent = reading.plaintext;
+  find("whole-text").textContent = plaintext();
   find("plaintext").textContent = "";
   find("facts").textContent = facts();
 }
@@ -146,6 +174,15 @@ function looks(values) {
   });
 }
 
+// Where no key of symbols gives the plaintext (several alphabets, other places): its letters, in the places of symbols.
+function letters() {
+  const { trace, reading } = state;
+  if (!reading.letter_confidence?.length || !player.solved) return null;
+  const plain = [...reading.plaintext.toLowerCase()].filter((c) => /\p{L}/u.test(c));
+  let next = 0;
+  return trace.rowAt.map((r) => (r < 0 ? null : { plain: plain[next], p: reading.letter_confidence[next++] }));
+}
+
 function show() {
   const { trace } = state;
   if (!trace) return;
@@ -153,12 +190,14 @@ function show() {
   const room = state.values?.length === trace.size ? state.values : undefined;
   const values = (state.values = player.solved ? trace.solution(room) : trace.at(position, room));
   const now = looks(values);
-  stage.show(now, player.length, state.marked);
+  stage.show(now, player.length, state.marked, letters());
   map.show(values, now, state.marked, player.solved);
   if (state.marked >= 0) inspector.show(values, now[state.marked], player.length);
   const read = trace.share(values, player.length);
   find("moment").textContent = player.solved
-    ? `Solution: ${percent(sureness())} sure`
+    ? unread()
+      ? "No reading"
+      : `Solution: ${percent(state.reading.right)} sure`
     : player.length === 0
       ? "nothing read yet"
       : `${player.length} of ${trace.n} read, ${percent(read)} of it readable`;
@@ -172,10 +211,10 @@ function rest() {
   show();
   if (!state.trace) return;
   map.describe();
-  const now = map.looks;
+  const [now, each] = [map.looks, letters()];
   const text = state.trace.cells.map((cell, t) => {
     const r = state.trace.rowAt[t];
-    const plain = t < player.length ? now[r]?.plain : null;
+    const plain = t < player.length ? (each ? each[t] : now[r])?.plain : null;
     return r < 0 ? cell : !plain ? "·" : state.trace.isCapital(t) ? plain.toUpperCase() : plain;
   });
   find("plaintext").textContent = text.join("");
@@ -255,11 +294,17 @@ find("ask").addEventListener("submit", async (event) => {
   start(asked(text), { truth: text === state.own?.ciphertext ? state.own.key : null });
 });
 
-// What the form says of a ciphertext, as the server is asked. "Tokens" is a kind of alphabet to those who look for it.
+// What the form says of a ciphertext, as the server is asked.
 function asked(text) {
-  const [kind, known] = [find("alphabet").value, find("crib-text").value.trimEnd()];
-  const tokens = kind === "tokens";
-  return { text, alphabet: tokens ? "auto" : kind, tokens, unspaced: find("unspaced").checked, crib_text: known };
+  const words = find("crib-words").value.split(/[\s,;]+/).filter(Boolean);
+  return {
+    text,
+    alphabet: find("alphabet").value,
+    notation: find("notation").value,
+    unspaced: find("unspaced").checked,
+    crib_text: find("crib-text").value.trimEnd(),
+    crib_words: words,
+  };
 }
 
 function start(request, rest = {}) {
@@ -319,35 +364,26 @@ function only(id) {
 
 function fill(text, alphabet, unspaced) {
   find("text").value = text;
-  find("alphabet").value = alphabet;
-  state.noticed = false;
-  find("unspaced").checked = unspaced;
-  find("crib-text").value = "";
+  describe(alphabet, unspaced);
   count();
+}
+
+// What is said of a text belongs to that text alone.
+function describe(alphabet = "auto", unspaced = false) {
+  find("alphabet").value = alphabet;
+  find("notation").value = "auto";
+  find("unspaced").checked = unspaced;
+  find("crib-text").value = find("crib-words").value = "";
 }
 
 function count() {
   const text = find("text").value;
   const inWords = mode() === "words";
-  const cells = !text.trim() ? [] : inWords ? (text.toLowerCase().match(/\p{L}+/gu) ?? []) : symbols(text, mode() === "decipher" && find("alphabet").value === "tokens");
+  const cells = !text.trim() ? [] : inWords ? (text.toLowerCase().match(/\p{L}+/gu) ?? []) : symbols(text, mode() === "decipher" ? find("notation").value : "characters");
   const distinct = new Set(cells).size;
   const kind = inWords ? "word" : "symbol";
   const many = cells.length === 1 ? `1 ${kind}` : `${cells.length.toLocaleString("en")} ${kind}s`;
   find("length").textContent = cells.length ? `${many}, ${distinct} different` : "";
-}
-
-// Ten or more numbers and nothing else are hardly digits that stand for letters each. Who knows better chooses again;
-// where nobody has chosen, the next text is looked at anew.
-function noticeNumbers() {
-  const kind = find("alphabet");
-  const numbers = /^\s*\d{1,3}(\s+\d{1,3}){9,}\s*$/.test(find("text").value);
-  if (kind.value === "auto" && numbers) {
-    kind.value = "tokens";
-    state.noticed = true;
-  } else if (state.noticed && !numbers) {
-    kind.value = "auto";
-    state.noticed = false;
-  }
 }
 
 function choose(value) {
@@ -367,21 +403,18 @@ for (const input of document.querySelectorAll("input[name=mode]"))
     count();
     find("text").focus();
   });
-find("text").addEventListener("input", () => {
-  noticeNumbers();
-  count();
+find("text").addEventListener("input", count);
+find("text").addEventListener("paste", ({ target }) => {
+  if (target.selectionStart === 0 && target.selectionEnd === target.value.length) describe(); // another text altogether
 });
-find("alphabet").addEventListener("change", () => {
-  state.noticed = false;
-  count();
-});
+find("notation").addEventListener("change", count);
 find("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find("ask").requestSubmit();
 });
 
 find("copy").addEventListener("click", async () => {
   try {
-    await navigator.clipboard.writeText(state.reading.plaintext);
+    await navigator.clipboard.writeText(plaintext());
     find("copy").textContent = "Copied";
     tell("The plaintext is copied.");
     setTimeout(() => (find("copy").textContent = "Copy the plaintext"), 1500);

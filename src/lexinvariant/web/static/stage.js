@@ -44,8 +44,9 @@ export class Stage {
     this.element.replaceChildren(...lines.map((line) => make("div", { class: "line" }, ...line)));
   }
 
-  // `looks[row]` is {plain, p, pinned}; symbols from `length` on are not read yet.
-  show(looks, length, marked) {
+  // `looks[row]` is {plain, p, pinned}, or `each[t]` where no key of symbols gives the text; symbols from `length` on are
+  // not read yet.
+  show(looks, length, marked, each = null) {
     const moving = !calm();
     this.cells.forEach((entry, t) => {
       if (!entry) return;
@@ -53,7 +54,7 @@ export class Stage {
       const { cell, plain } = entry;
       cell.classList.toggle("kept-unread", row < 0 && t >= length);
       if (row < 0) return;
-      const look = t < length ? looks[row] : null;
+      const look = t < length ? (each ? each[t] : looks[row]) : null;
       const text = !look?.plain ? entry.symbol : shown(entry.capital ? look.plain.toUpperCase() : look.plain);
       const graded = look?.plain ? (look.pinned ? "pinned" : grade(look.p)) : "unread";
       if (text !== entry.text) {

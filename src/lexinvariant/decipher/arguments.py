@@ -1,0 +1,31 @@
+"""What a caller may ask of the solver: of wrong types it would make a reading, or a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from lexinvariant.checks import whole_number
+from lexinvariant.decipher.alphabet import Alphabet
+from lexinvariant.errors import UserError
+
+
+def check_arguments(texts: object, cribs: object, crib_text: object, alphabet: object, top: object) -> None:
+    """Raise the sentence that says which argument of `Solver.read` cannot be."""
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
+        raise UserError(f"Give a list of texts to read, not a value of type {type(texts).__name__}.")
+    for text in texts:
+        symbols = () if isinstance(text, str) else text if isinstance(text, Sequence) else (text,)
+        if wrong := [symbol for symbol in symbols if not isinstance(symbol, str)]:
+            raise UserError(
+                f"Give a text, or a list of symbols that are str, not a value of type {type(wrong[0]).__name__}."
+            )
+    if cribs is not None and not (
+        isinstance(cribs, Mapping) and all(isinstance(s, str) for pair in cribs.items() for s in pair)
+    ):
+        raise UserError('Give cribs as a mapping from symbol to character, such as {"X": "e"}.')
+    if crib_text is not None and not isinstance(crib_text, str):
+        raise UserError(f"Give crib_text as str, not a value of type {type(crib_text).__name__}.")
+    if alphabet not in get_args(Alphabet):
+        raise UserError(f"There is no alphabet {alphabet!r}: it is one of {', '.join(get_args(Alphabet))}.")
+    whole_number(top, "top", least=0)

@@ -1,0 +1,200 @@
+"""What the solver finds: keys with their costs, and out of them a plaintext, how sure it is, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from math import lgamma
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from lexinvariant.decipher import search
+from lexinvariant.decipher.alphabet import Puzzle
+from lexinvariant.decipher.calibration import Calibration
+from lexinvariant.decipher.features import measure
+from lexinvariant.decipher.language import Evidence
+from lexinvariant.decipher.search import Candidates, SearchProblem
+from lexinvariant.decipher.spacing import LONGEST, put_spaces
+from lexinvariant.decipher.verdict import MOST_UNREAD, Kind, Reading, Verdict, verdict_on
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another plaintext, and the probability of its key among all that were found."""
+
+    plaintext: str
+    key: dict[str, str]
+    probability: float
+
+
+@dataclass(frozen=True)
+class Decipherment:
+    """What a text is, its plaintext, what every cipher symbol stands for, and how sure all that is."""
+
+    verdict: Verdict
+    right: float
+    """The share of the text's cipher symbols that is expected to be right."""
+    plaintext: str
+    spaced: str | None
+    """The plaintext with spaces put back, where the ciphertext shows no words."""
+    key: dict[str, str]
+    confidence: dict[str, float]
+    """For every cipher symbol, the probability that the key is right about it."""
+    alternatives: list[Alternative]
+    notation: str
+    """How the ciphertext is written: characters, numbers, pairs, tokens, morse."""
+    cells: str | tuple[str, ...] = field(repr=False)
+    """The ciphertext in pieces of one symbol each."""
+    seconds: float = 0.0
+    letter_confidence: tuple[float, ...] = ()
+    """Where no key of symbols gives the plaintext (several alphabets, other places): for every letter of it in turn,
+    the probability that it is right. `key` and `confidence` are empty then."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As `lexinvariant decipher --json` prints it."""
+        shown = asdict(self) | {"seconds": round(self.seconds, 3)}
+        del shown["cells"]
+        return shown
+
+
+@dataclass(frozen=True)
+class KeyPosterior:
+    """Candidate keys of one ciphertext with their costs, and the evidence that the costs come from."""
+
+    puzzle: Puzzle
+    problem: SearchProblem
+    candidates: Candidates
+    evidence: Evidence
+    kind: Kind = "substitution"
+    parameters: Mapping[str, int | str] = field(default_factory=dict)
+    log_keys: float | None = None
+    """The logarithm of how many keys there were to choose from; None: all."""
+
+    @cached_property
+    def n_letters(self) -> int:
+        """Cipher symbols whose costs were added up."""
+        return sum(int(np.count_nonzero(piece >= 0)) for piece in self.problem.pieces)
+
+    @cached_property
+    def n_telling(self) -> int:
+        return n_telling(self.problem.pieces, self.problem.ngram.order, self.n_letters)
+
+    @cached_property
+    def ngram_cost(self) -> float:
+        """What the best key costs the n-gram alone, in nats."""
+        return float(search.costs(replace(self.problem, prior_SV=None), self.candidates.key_NS[:1])[0])
+
+    @property
+    def nats_per_symbol(self) -> float:
+        return self.ngram_cost / sum(map(len, self.problem.pieces))
+
+    @property
+    def description(self) -> float:
+        """Nats a letter to write the text down: what the best key costs, and which of all keys it is."""
+        return (self.ngram_cost + self.effort) / self.n_letters
+
+    @property
+    def effort(self) -> float:
+        """The logarithm of how many keys there were to choose from."""
+        if self.log_keys is not None:
+            return self.log_keys
+        n_letters, n_pinned = len(self.problem.letters), len(self.problem.pinned)
+        return lgamma(n_letters - n_pinned + 1) - lgamma(n_letters - self.problem.n_symbols + 1)
+
+    def reading(self) -> Reading:
+        """How good the best key's reading is, for the verdict."""
+        language = self.puzzle.language
+        test = language.calibrations.of(self.evidence).fit
+        judged = self.evidence in ("judge_spaced", "judge_unspaced")
+        cost = (float(self.candidates.cost_N[0]) if judged else self.ngram_cost) / self.n_letters
+        return Reading(
+            self.kind,
+            test.probability(cost, self.n_telling, self.effort),
+            language.name,
+            cost,
+            test.right,
+            test.nonsense(self.n_telling, self.effort),
+            self.n_telling,
+            self.parameters,
+        )
+
+    def best_key(self, calibration: Calibration) -> tuple[Ints, Floats, Floats]:
+        """(letter_S, share_S, weight_N): the key with the fewest expected wrong symbols, the total weight of the
+        candidates that agree on each symbol, and the weight of each candidate.
+        """
+        weight_N = calibration.weights(self.candidates.cost_N)
+        share_SV = np.zeros((self.problem.n_symbols, self.problem.ngram.size))
+        for key_S, weight in zip(self.candidates.key_NS, weight_N, strict=True):
+            share_SV[np.arange(self.problem.n_symbols), key_S] += weight
+        if self.puzzle.is_homophonic:
+            letter_S = np.argmax(share_SV, axis=1)
+        else:
+            _, letter_S = linear_sum_assignment(self.puzzle.count_S[:, None] * share_SV, maximize=True)
+        return letter_S, share_SV[np.arange(len(letter_S)), letter_S], weight_N
+
+    def spelled(self, key_S: NDArray[np.integer]) -> dict[str, str]:
+        """What each cipher symbol stands for."""
+        letters = self.problem.ngram.alphabet
+        return {symbol: letters[v] for symbol, v in zip(self.puzzle.symbols, key_S, strict=True)}
+
+    def decipherment(self, top: int, certain: Collection[int] = ()) -> Decipherment:
+        """The best key, how sure each of its symbols is, the next best keys, and the verdict on all of it.
+
+        Symbols that somebody knows are `certain`; where a known word stands is not.
+        """
+        puzzle = self.puzzle
+        calibration = puzzle.language.calibrations.of(self.evidence)
+        reading = self.reading()
+        verdict = verdict_of(puzzle, reading)
+        letter_S, share_S, weight_N = self.best_key(calibration)
+        # A symbol is right if the text was read at all and the key is right about it.
+        p_S = verdict.symbol_probability(self.n_letters) * calibration.probability(share_S)
+        p_S[list(certain)] = 1.0
+        others = []
+        for key_S, weight in zip(self.candidates.key_NS[: top + 1], weight_N, strict=False):
+            if not np.array_equal(key_S, letter_S):
+                key = self.spelled(key_S)
+                others.append(Alternative(puzzle.plaintext(key), key, round(float(weight), 6)))
+        key = self.spelled(letter_S)
+        return Decipherment(
+            verdict=verdict,
+            right=round(float((puzzle.count_S * p_S).sum() / puzzle.count_S.sum()), 4),
+            plaintext=puzzle.plaintext(key),
+            spaced=self._spaced(key) if reading.probability > MOST_UNREAD else None,
+            key=key,
+            confidence={symbol: round(float(p), 4) for symbol, p in zip(puzzle.symbols, p_S, strict=True)},
+            alternatives=others[:top],
+            notation=puzzle.notation,
+            cells=puzzle.cells,
+        )
+
+    def _spaced(self, key: Mapping[str, str]) -> str | None:
+        """The plaintext with spaces put back, where none are to be seen."""
+        if self.puzzle.spaced or " " in self.problem.ngram.alphabet or len(self.puzzle.words) > LONGEST:
+            return None
+        letters = "".join(key[self.puzzle.symbols[s]] for s in self.puzzle.words)
+        return put_spaces(letters, self.puzzle.language.ngram("spaced"))
+
+
+def n_telling(pieces: Sequence[NDArray[np.integer]], order: int, n_letters: int) -> int:
+    """Letters that tell something new: a text that repeats itself is no longer than what it repeats."""
+    long = [piece for piece in pieces if len(piece) >= order]
+    if not long:
+        return n_letters
+    windows = np.concatenate([np.lib.stride_tricks.sliding_window_view(piece, order) for piece in long])
+    return round(n_letters * len(np.unique(windows, axis=0)) / len(windows))
+
+
+def verdict_of(puzzle: Puzzle, reading: Reading) -> Verdict:
+    """What a text is of which this is the best reading."""
+    language = puzzle.language
+    symbol_T = puzzle.symbol_T[puzzle.symbol_T >= 0]
+    features = measure(symbol_T, language.letter_frequencies, puzzle.letter_S)
+    return verdict_on(features, reading, language.unread_kinds, len(puzzle.symbols), puzzle.notation)

@@ -1,0 +1,95 @@
+"""A plaintext that no key of symbols gives: several alphabets in turn, or the letters in other places.
+
+It is tested, calibrated and told as the reading of a substitution is (decipherment.py): how much it costs a letter, out
+of how many keys it was chosen, and how sure each letter is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lexinvariant.decipher.alphabet import Puzzle
+from lexinvariant.decipher.decipherment import Decipherment, n_telling, verdict_of
+from lexinvariant.decipher.language import Evidence
+from lexinvariant.decipher.ngram import NGram
+from lexinvariant.decipher.spacing import LONGEST, put_spaces
+from lexinvariant.decipher.verdict import Kind, Reading
+
+Ids = NDArray[np.integer]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TextReading:
+    """The best plaintext that one kind of cipher makes of a text."""
+
+    puzzle: Puzzle
+    kind: Kind
+    parameters: Mapping[str, int | str]
+    ngram: NGram
+    """What it was chosen by."""
+    plain_N: Ids
+    """Its letters (and spaces, where these were moved too) as numbers of the n-gram's alphabet."""
+    plaintext: str
+    """The same as people want to see it."""
+    shows_words: bool
+    cost: float
+    """Nats of the letters that were looked at..."""
+    n_letters: int
+    """... and how many these are."""
+    log_keys: float
+    """The logarithm of how many keys there were to choose from."""
+    share_N: Floats
+    """For each letter: the total weight of the keys that agree on it."""
+
+    @property
+    def evidence(self) -> Evidence:
+        return "spaced" if " " in self.ngram.alphabet else "unspaced"
+
+    @property
+    def description(self) -> float:
+        """Nats a letter to write the text down: what it costs, and which of all keys it is."""
+        return (self.cost + self.log_keys) / self.n_letters
+
+    def reading(self) -> Reading:
+        language = self.puzzle.language
+        test = language.calibrations.of(self.evidence).fit
+        telling = n_telling([self.plain_N[: self.n_letters]], self.ngram.order, self.n_letters)
+        cost = self.cost / self.n_letters
+        return Reading(
+            self.kind,
+            test.probability(cost, telling, self.log_keys),
+            language.name,
+            cost,
+            test.right,
+            test.nonsense(telling, self.log_keys),
+            telling,
+            self.parameters,
+        )
+
+    def decipherment(self, top: int, certain: Collection[int] = ()) -> Decipherment:
+        """The plaintext, how sure each of its letters is, and the verdict; there are no cribs and no other readings."""
+        puzzle, reading = self.puzzle, self.reading()
+        sure_N = reading.probability * puzzle.language.calibrations.of(self.evidence).probability(
+            self.share_N
+        )
+        letters = "".join(self.ngram.alphabet[v] for v in self.plain_N)
+        letter_N = np.array([c != " " for c in letters])
+        verdict = verdict_of(puzzle, reading)
+        put_back = not self.shows_words and verdict.status != "unread" and len(letters) <= LONGEST
+        return Decipherment(
+            verdict=verdict,
+            right=round(float(sure_N[letter_N].mean()), 4),
+            plaintext=self.plaintext,
+            spaced=put_spaces(letters, puzzle.language.ngram("spaced")) if put_back else None,
+            key={},
+            confidence={},
+            alternatives=[],
+            notation=puzzle.notation,
+            cells=puzzle.cells,
+            letter_confidence=tuple(round(float(p), 4) for p in sure_N[letter_N]),
+        )

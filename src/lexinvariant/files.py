@@ -1,0 +1,75 @@
+"""Files that anybody may have written: regular ones alone, and JSON of a bounded size and depth; what is wrong with one
+is told in a sentence.
+"""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+from lexinvariant.errors import UserError
+
+LARGEST_FILE = 1 << 28
+"""Bytes; the manifest of the largest corpus is far below."""
+MOST_NESTED = 64
+"""Levels of lists and objects: whoever walks through a value may do so by recursion."""
+
+
+def parse_json(data: str | bytes, name: str, remedy: str) -> Any:
+    """The value that a text in JSON stands for; `name` and `remedy` make a sentence of what is wrong with it."""
+    try:
+        value = json.loads(data)
+    except RecursionError as error:
+        raise UserError(_too_deep(name, remedy)) from error
+    except ValueError as error:  # also of bytes that are not UTF-8
+        raise UserError(f"{name} is not valid JSON ({error}): {remedy}") from error
+    if _is_deeper(value, MOST_NESTED):
+        raise UserError(_too_deep(name, remedy))
+    return value
+
+
+def parse_json_object(data: str | bytes, name: str, remedy: str) -> dict[str, Any]:
+    value = parse_json(data, name, remedy)
+    if not isinstance(value, dict):
+        raise UserError(f"{name} is not a JSON object: {remedy}")
+    return value
+
+
+def read_json_object(path: Path, remedy: str) -> dict[str, Any]:
+    """The object that a file in JSON holds."""
+    return parse_json_object(read_small_file(path, remedy), str(path), remedy)
+
+
+def read_small_file(path: Path, remedy: str) -> bytes:
+    """All bytes of a file, if it is one and not too large."""
+    try:
+        check_regular(path, remedy)
+        if path.stat().st_size > LARGEST_FILE:
+            raise UserError(f"{path} is larger than {LARGEST_FILE >> 20} MiB: {remedy}")
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror or error}): {remedy}") from error
+
+
+def check_regular(path: Path, remedy: str) -> None:
+    """Opening a named pipe waits for whoever writes to it, perhaps for ever, and a device may have no end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise UserError(f"{path} is not a regular file: {remedy}")
+
+
+def _too_deep(name: str, remedy: str) -> str:
+    return f"{name} is not valid JSON here (it is nested more than {MOST_NESTED} levels deep): {remedy}"
+
+
+def _is_deeper(value: Any, most: int) -> bool:
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(most):
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+    return bool(level)

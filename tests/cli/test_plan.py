@@ -1,0 +1,46 @@
+"""`lexinvariant plan` prints what a run would take, and says where it does not fit."""
+
+import re
+
+import pytest
+
+from lexinvariant.cli.main import main
+
+
+def test_what_a_run_takes_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "tiny", "--mesh", "4x8", "--device", "h200", "--tokens", "1e9"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("tiny on 4 x 8 H200, 32 x 96 tokens a step\n")
+    rows = dict(line.split(maxsplit=1) for line in out.splitlines()[1:])
+    assert rows["parameters"].endswith("GB") and "GB of 141" in rows["memory"]
+    assert "days" in rows["1e+09"]
+
+
+def test_what_does_not_fit_is_told_with_what_would(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "tiny", "--hbm", "0.01"]) == 1
+    assert re.search(
+        r"does not fit: .* GB are needed and 0.01 there: --accumulate \d+ fits", capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--mesh", "8"], "--mesh is two numbers of devices such as 8x4, not '8'"),
+        (["--mesh", "0x8"], "--mesh is two numbers of devices such as 8x4, not '0x8'"),
+        (["--device", "h10"], "There is no device 'h10' here: did you mean 'h100'?"),
+        (["--mesh", "1x5", "--batch-size", "5"], "--sharding.fsdp 5 does not divide the width 64"),
+        (["--mesh", "8x8"], "A batch of 32 in 1 part(s) cannot be split over 64 devices"),
+        (["--utilisation", "2"], "--hbm and --tokens are at least 0"),
+    ],
+)
+def test_plans_that_cannot_be(options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "tiny", *options]) == 2
+    assert capsys.readouterr().err.startswith(f"lexinvariant: {sentence}")
+
+
+def test_without_a_preset_options_and_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan"]) == 0
+    out = capsys.readouterr().out
+    for word in ("--mesh DATAxFSDP", "tpu-v5p", "tokens-7b"):
+        assert word in out

@@ -1,0 +1,53 @@
+"""Words known to stand somewhere: tried wherever they fit."""
+
+import pytest
+
+from lexinvariant.decipher.alphabet import make_puzzle
+from lexinvariant.decipher.cipher import random_cipher
+from lexinvariant.decipher.crib_words import pinned_by_words, places
+from lexinvariant.decipher.language import load_language
+from lexinvariant.decipher.solve import Solver
+from lexinvariant.errors import UserError
+
+ENGLISH = load_language()
+PLAIN = "the quartz wizard of the lighthouse vexed the duke by waltzing"
+CIPHER = random_cipher(9).encipher(PLAIN)
+
+
+def test_a_word_fits_where_its_pattern_does() -> None:
+    puzzle = make_puzzle("abc abba xyx deed", ENGLISH)
+    number = puzzle.symbols.index
+    assert places(puzzle, {}, "noon") == [
+        {number("a"): "n", number("b"): "o"},
+        {number("d"): "n", number("e"): "o"},
+    ]
+    assert places(puzzle, {number("c"): "n"}, "noon") == []  # n is taken
+    assert places(puzzle, {}, "oo") == [
+        {number("b"): "o"},
+        {number("e"): "o"},
+    ]  # no whole word, but inside of two
+
+
+def test_a_word_is_found_and_the_rest_follows() -> None:
+    solver = Solver(language=ENGLISH, use_judge=False)
+    unspaced = CIPHER.replace(" ", "")
+    puzzle = make_puzzle(unspaced, ENGLISH)
+    pinned = pinned_by_words(puzzle, {}, ["Lighthouse"])
+    truth = dict(zip(unspaced, PLAIN.replace(" ", ""), strict=True))
+    assert {puzzle.symbols[s]: plain for s, plain in pinned.items()} == {
+        c: p for c, p in truth.items() if p in "lighthouse"
+    }
+    found = solver.read([CIPHER], crib_words=["lighthouse", "quartz"])[0]
+    assert "lighthouse" in found.plaintext
+    assert "quartz" in found.plaintext
+    assert max(found.confidence.values()) < 1.0  # where it stands is not known for certain
+
+
+def test_words_that_cannot_be_placed() -> None:
+    puzzle = make_puzzle(CIPHER, ENGLISH)
+    with pytest.raises(UserError, match="fits nowhere"):
+        pinned_by_words(puzzle, {}, ["mississippi"])
+    with pytest.raises(UserError, match="no letters"):
+        pinned_by_words(puzzle, {}, ["42"])
+    with pytest.raises(UserError, match="symbol by symbol"):
+        pinned_by_words(make_puzzle("q#Q# 7x#q", ENGLISH, "ascii"), {}, ["word"])

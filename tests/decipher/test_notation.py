@@ -1,0 +1,67 @@
+"""How a text is written down: seen by itself, everywhere alike."""
+
+import pytest
+
+from lexinvariant.decipher.notation import detect, split_symbols
+
+FLAG, FAMILY, HEART, THUMB = "🇪🇺", "👩‍👩‍👧", "❤️", "👍🏽"
+
+
+def test_what_is_seen_as_one_sign_is_one_symbol() -> None:
+    assert split_symbols(f"{FLAG}{FLAG}{FAMILY} {HEART}\n{THUMB}x") == [
+        *(FLAG, FLAG, FAMILY, " ", HEART, "\n", THUMB, "x")
+    ]
+    assert split_symbols("e\u0301a 1\ufe0f\u20e3") == ["é", "a", " ", "1\ufe0f\u20e3"]
+
+
+def test_a_plain_text_is_its_own_symbols_whatever_its_size() -> None:
+    text = "plain text, 🐶 too"
+    assert split_symbols(text) is text
+
+
+def test_marks_without_a_character_are_symbols_and_nothing_is_lost() -> None:
+    for text in ("\ufe0f", "\u200d", "🇪", "🇪🇺🇪", "a\u200d", "\u200d\u200db\ufe0f"):
+        assert "".join(split_symbols(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "notation", "symbols"),
+    [
+        ("2 7 23 2", "numbers", ["2", "7", "23", "2"]),
+        ("2,7,23\n2", "numbers", ["2", "7", "23", "2"]),
+        ("20-8-5 5-14-4", "numbers", ["20", "8", "5", " ", "5", "14", "4"]),
+        ("20 8 5 / 5 14", "numbers", ["20", "8", "5", " ", "5", "14"]),
+        ("0723110519", "pairs", ["07", "23", "11", "05", "19"]),
+        ("07231 10519", "pairs", ["07", "23", "11", "05", "19"]),
+        (" 12 7\n12\t300 ", "numbers", ["12", "7", "12", "300"]),
+        ("072311051", "characters", "072311051"),
+        ("12 34", "characters", "12 34"),
+        ("... --- ... / .-", "morse", "sos a"),
+        ("•−−• / ·", "morse", "p e"),
+        ("01 1000 1010 100 0 0010 110 0000 00 0111 101 0100 11", "morse", "abcdefghijklm"),
+        ("x q v x  w x u v z y r", "tokens", ["x", "q", "v", "x", " ", *"wxuvzyr"]),
+        (" ".join("😀😃😄😁😆😅🤣😂🙂🙃"), "tokens", list("😀😃😄😁😆😅🤣😂🙂🙃")),
+        ("hello, world: 20 8 5", "characters", "hello, world: 20 8 5"),
+        ("a-b", "characters", "a-b"),
+        ("3.14", "characters", "3.14"),
+        ("...", "characters", "..."),
+    ],
+)
+def test_a_notation_is_seen(text: str, notation: str, symbols: str | list[str]) -> None:
+    assert detect(text) == notation
+    assert split_symbols(text) == symbols
+
+
+def test_codes_of_few_signs_are_groups_and_pairs() -> None:
+    bacon = "AABAB BABAA AAAAA BBBBA AABBB ABABA BBBAA BBAAA ABBAA AABAA BAAAB"
+    assert split_symbols(bacon) == bacon.split()
+    squares = "".join(a + b for a in "ADFGX" for b in "XGFDA")
+    assert split_symbols(squares)[:2] == ["AX", "AG"]
+    assert len(split_symbols(squares)) == 25
+
+
+def test_somebody_may_know_better() -> None:
+    assert split_symbols("2 7 23", "characters") == "2 7 23"
+    assert split_symbols("ab cd", "tokens") == ["ab", "cd"]
+    assert split_symbols("ab cd", "pairs") == ["ab", "cd"]
+    assert split_symbols("abc", "morse") == "abc"
