@@ -16,7 +16,7 @@ class Build:
     and calibration on validation text. Sources are those of `lexinvariant data prepare`.
 
     examples:
-      lexinvariant language build german --text de.jsonl.xz --valid de.valid.jsonl.xz --quick
+      lexinvariant language build german --text de.jsonl.xz --valid de.valid.jsonl.xz --quick --folded abcdefghijklmnopqrstuvwxyz --folds ä=ae ö=oe ü=ue
       lexinvariant language build greek --text el.jsonl.xz --valid el.valid.jsonl.xz --alphabet αβγδεζηθικλμνξοπρστυφχψω
     """
 
@@ -32,6 +32,11 @@ class Build:
     """The small letters of the language, if not all that are common in the text; others lose their accents."""
     capitals: str | None = None
     """The capital of each letter, where Unicode's is not the language's own (Turkish: I is the capital of ı)."""
+    folded: str | None = None
+    """The letters of the spelling in fewer letters, as puzzle makers write it: it is built as well, and texts are read
+    in whichever fits."""
+    folds: Annotated[tuple[str, ...], tyro.conf.arg(metavar="x=yz ...")] = ()
+    """How that spelling writes letters that do not simply lose their accents."""
     judge: Path | None = None
     """Folder of a standard model of the language's letters (`lexinvariant train judge`) to judge short readings."""
     model: str | None = None
@@ -105,6 +110,8 @@ def main(argv: list[str]) -> int:
         out,
         letters=arguments.alphabet,
         capitals=arguments.capitals,
+        folded=arguments.folded,
+        folds=_folds(arguments.folds),
         judge=arguments.judge,
         model=arguments.model,
         min_counts=arguments.min_counts,
@@ -115,6 +122,13 @@ def main(argv: list[str]) -> int:
     )
     print(f"Wrote {out} in {time.monotonic() - started:.0f} s: lexinvariant decipher --language {out} ...")
     return 0
+
+
+def _folds(given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in given]
+    if wrong := next((pair for pair in pairs if len(pair[0]) != 1 or not pair[2]), None):
+        raise UserError(f"--folds {''.join(wrong)} is not of the form letter=letters, such as ä=ae.")
+    return {letter: letters for letter, _, letters in pairs}
 
 
 def _fit_verdict(arguments: FitVerdict) -> int:

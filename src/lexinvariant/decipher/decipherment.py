@@ -61,6 +61,12 @@ class Decipherment:
         return shown
 
 
+def log_number_of_keys(problem: SearchProblem) -> float:
+    """The logarithm of how many keys there are."""
+    n_letters, n_pinned = len(problem.letters), len(problem.pinned)
+    return lgamma(n_letters - n_pinned + 1) - lgamma(n_letters - problem.n_symbols + 1)
+
+
 @dataclass(frozen=True)
 class KeyPosterior:
     """Candidate keys of one ciphertext with their costs, and the evidence that the costs come from."""
@@ -73,6 +79,8 @@ class KeyPosterior:
     parameters: Mapping[str, int] = field(default_factory=dict)
     log_keys: float | None = None
     """The logarithm of how many keys there were to choose from; None: all."""
+    languages: Mapping[str, float] = field(default_factory=dict)
+    """How likely each language is, where it was found out."""
 
     @cached_property
     def n_letters(self) -> int:
@@ -108,8 +116,7 @@ class KeyPosterior:
         """The logarithm of how many keys there were to choose from."""
         if self.log_keys is not None:
             return self.log_keys
-        n_letters, n_pinned = len(self.problem.letters), len(self.problem.pinned)
-        return lgamma(n_letters - n_pinned + 1) - lgamma(n_letters - self.problem.n_symbols + 1)
+        return log_number_of_keys(self.problem)
 
     def reading(self) -> Reading:
         """How good the best key's reading is, for the verdict."""
@@ -155,6 +162,7 @@ class KeyPosterior:
         symbol_T = puzzle.symbol_T[puzzle.symbol_T >= 0]
         features = measure(symbol_T, language.letter_frequencies, puzzle.letter_S)
         verdict = judge(features, reading, language.unread_kinds, len(puzzle.symbols), puzzle.notation)
+        verdict = verdict.in_languages(self.languages)
         letter_S, share_S, weight_N = self.best_key(calibration)
         # A symbol is right if the text was read at all and the key is right about it.
         p_S = reading.probability * calibration.probability(share_S)

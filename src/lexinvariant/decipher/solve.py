@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,22 @@ from lexinvariant.decipher.alphabet import WORD_BREAK, Alphabet, Puzzle, check_c
 from lexinvariant.decipher.crib_words import pinned_by_words
 from lexinvariant.decipher.decipherment import Decipherment, KeyPosterior
 from lexinvariant.decipher.judge import rank_by_judge
-from lexinvariant.decipher.language import Language, Stages, load_language
+from lexinvariant.decipher.language import Language, Stages, bundled_languages, load_language
 from lexinvariant.decipher.ngram import NGram
 from lexinvariant.decipher.notation import Notation
 from lexinvariant.decipher.ordered_keys import read_in_order
 from lexinvariant.decipher.search import Candidates, SearchProblem
+from lexinvariant.decipher.verdict import MOST_UNREAD
+from lexinvariant.decipher.which_language import (
+    ENOUGH,
+    READ_IN_FULL,
+    Attempt,
+    can_hold,
+    letters_of,
+    likeliest,
+    nats_per_letter,
+    shares,
+)
 from lexinvariant.decipher.workers import read_on_all_cores
 from lexinvariant.errors import UserError
 
@@ -46,13 +57,24 @@ _HOPELESS = 0.005  # a reading that is less likely is not shown to the judge
 
 
 class Solver:
-    """Reads ciphertexts of one language. Models and n-grams are loaded when a text first needs them."""
+    """Reads ciphertexts of the language given, or else of any that comes with the package: English is tried first.
+
+    Models and n-grams are loaded when a text first needs them.
+    """
 
     def __init__(
         self, model: Weights | None = None, *, language: Language | None = None, use_judge: bool = True
     ) -> None:
         self.language = load_language() if language is None else language
+        self.finds_language = language is None
         self._model, self._use_judge = model, use_judge
+
+    @cached_property
+    def _spellings(self) -> list[Language]:
+        """Every spelling of every language that a text may be in, the language that is tried first before all."""
+        names = [name for name in bundled_languages() if name != self.language.name]
+        others = [load_language(name) for name in names] if self.finds_language else []
+        return [spelling for language in (self.language, *others) for spelling in language.spellings]
 
     @cached_property
     def model(self) -> Weights | None:
@@ -85,21 +107,30 @@ class Solver:
         Cribs (cipher symbol -> character) hold for every text; `crib_text` is the known beginning of the plaintext,
         and `crib_words` stand somewhere in it. The result for a text does not depend on the other texts.
         """
-        puzzles = [make_puzzle(text, self.language, alphabet, unspaced, notation) for text in texts]
-        known = [check_cribs(puzzle, cribs or {}, crib_text) for puzzle in puzzles]
+        kind: dict[str, Any] = {"alphabet": alphabet, "unspaced": unspaced, "notation": notation}
+        attempts = [self._attempts(text, cribs or {}, crib_text, **kind) for text in texts]
+        firsts = [next(tries) for tries in attempts]
 
         def read_one(number: int) -> Decipherment:
             started = time.perf_counter()
-            puzzle, certain = puzzles[number], known[number]
-            pinned = pinned_by_words(puzzle, certain, crib_words) if crib_words else certain
-            posterior = self._posterior(puzzle, pinned, alphabet, unspaced)
+            first, certain = firsts[number], firsts[number].known
+
+            def posterior_of(attempt: Attempt) -> KeyPosterior:
+                pinned = attempt.known
+                if crib_words:
+                    pinned = pinned_by_words(attempt.puzzle, pinned, crib_words)
+                return self._posterior(attempt.puzzle, pinned, alphabet, unspaced)
+
+            if first.puzzle.kind == "ascii":
+                posterior = posterior_of(first)
+            else:
+                posterior = self._in_best_language(first, attempts[number], posterior_of)
             return replace(posterior.decipherment(top, certain), seconds=time.perf_counter() - started)
 
-        numbers = range(len(puzzles))
-        light = [number for number in numbers if self._needs_no_model(puzzles[number])]
+        numbers = range(len(texts))
+        light = [number for number in numbers if self._needs_no_model(firsts[number].puzzle)]
         found: dict[int, Decipherment] = {}
         if len(light) >= MIN_TEXTS_FOR_WORKERS:
-            kind = {"alphabet": alphabet, "unspaced": unspaced, "notation": notation}
             options = {"cribs": cribs, "crib_text": crib_text, "crib_words": crib_words, "top": top} | kind
             done = read_on_all_cores(self, [texts[number] for number in light], options)
             found = dict(zip(light, done, strict=True))
@@ -108,6 +139,70 @@ class Solver:
             found |= zip(rest, pool.map(read_one, rest), strict=True)
         return [found[number] for number in numbers]
 
+    def _attempts(
+        self,
+        text: str | Sequence[str],
+        cribs: Mapping[str, str],
+        crib_text: str | None,
+        *,
+        alphabet: Alphabet,
+        unspaced: bool,
+        notation: Notation,
+    ) -> Iterator[Attempt]:
+        """The text in every spelling that its letters and what is known of it allow; if none does, the error."""
+        letters = letters_of(text)
+        refused: UserError | None = None
+        n_made = 0
+        spellings: Iterable[Language] = [self.language]  # others are not even loaded where it is enough
+        for chosen in (lambda: [self.language], lambda: self._spellings[1:]):
+            spellings = [spelling for spelling in chosen() if can_hold(letters, spelling)]
+            for spelling in spellings:
+                try:
+                    puzzle = make_puzzle(text, spelling, alphabet, unspaced, notation)
+                    attempt = Attempt(puzzle, check_cribs(puzzle, cribs, crib_text))
+                except UserError as error:
+                    refused = refused or error
+                    continue
+                if puzzle.kind != "ascii" or spelling is self.language:
+                    n_made += 1
+                    yield attempt
+        if n_made == 0:
+            # No alphabet is like the text's: it is read in signs that mean nothing, or told why it cannot be.
+            if refused is not None:
+                raise refused
+            puzzle = make_puzzle(text, self.language, alphabet, unspaced, notation)
+            yield Attempt(puzzle, check_cribs(puzzle, cribs, crib_text))
+
+    def _in_best_language(
+        self, first: Attempt, others: Iterator[Attempt], read: Callable[[Attempt], KeyPosterior]
+    ) -> KeyPosterior:
+        """The best keys in the language that the text is likeliest to be in."""
+        found: dict[str, list[KeyPosterior]] = {}
+        language = first.puzzle.language
+        if language is self.language and len(language.spellings) == 1:
+            posterior = read(first)
+            p = posterior.reading().probability
+            if not self.finds_language or p >= ENOUGH:
+                return replace(posterior, languages={language.name: p} if self.finds_language else {})
+            found[language.name] = [posterior]
+        attempts = [first, *others]
+        unread = [attempt for attempt in attempts if attempt.puzzle.language.name not in found]
+        for name in likeliest(unread, READ_IN_FULL):
+            spellings = [attempt for attempt in unread if attempt.puzzle.language.name == name]
+            found[name] = [read(min(spellings, key=lambda a: len(a.puzzle.language.letters)))]
+        share = shares(posterior for several in found.values() for posterior in several)
+        name = next(iter(share))
+        read_already = found[name][0].puzzle.language
+        for attempt in attempts:
+            if attempt.puzzle.language.name == name and attempt.puzzle.language is not read_already:
+                found[name].append(read(attempt))
+        best = min(found[name], key=nats_per_letter)
+        if best.reading().probability <= MOST_UNREAD and self.language.name in found:
+            best = found[self.language.name][
+                0
+            ]  # if it is in none, what else it may be is told beside the first
+        return replace(best, languages=share if self.finds_language else {})
+
     def key_posterior(
         self, text: str | Sequence[str], *, alphabet: Alphabet = "auto", unspaced: bool = False
     ) -> KeyPosterior:
@@ -115,7 +210,7 @@ class Solver:
         return self._search(make_puzzle(text, self.language, alphabet, unspaced), {}, alphabet, unspaced)
 
     def _needs_no_model(self, puzzle: Puzzle) -> bool:
-        return puzzle.kind == "letters" and int(puzzle.count_S.sum()) > self.language.judging.max_symbols
+        return puzzle.kind == "letters" and int(puzzle.count_S.sum()) > puzzle.language.judging.max_symbols
 
     def _posterior(
         self, puzzle: Puzzle, known: Mapping[int, str], alphabet: Alphabet, unspaced: bool
@@ -141,12 +236,12 @@ class Solver:
             # One of the glyphs may be the space.
             tries.append(self._search_letters(puzzle, known, spaced=True))
         best = min(tries, key=lambda posterior: posterior.nats_per_symbol)
-        settings = self.language.letter_search
-        may_be_other = puzzle.kind == "glyphs" and alphabet == "auto"
+        settings = puzzle.language.letter_search
+        may_be_other = puzzle.kind == "glyphs" and alphabet == "auto" and puzzle.language is self.language
         long_enough = len(puzzle.symbol_T) >= settings.not_language_min_symbols
         if may_be_other and long_enough and best.nats_per_symbol > settings.not_language_above:
             # Letters alone make no sense of it: perhaps capitals, digits and punctuation are among the glyphs.
-            wider = make_puzzle(puzzle.cells, self.language, "ascii")
+            wider = make_puzzle(puzzle.cells, puzzle.language, "ascii")
             renamed = {wider.symbols.index(puzzle.symbols[s]): plain for s, plain in known.items()}
             other = self._search_characters(wider, renamed)
             return min(best, other, key=lambda posterior: posterior.nats_per_symbol)
@@ -157,16 +252,16 @@ class Solver:
 
         `spaced` is whether the n-grams know the space, which then is either seen or one of the symbols.
         """
-        language, settings = self.language, self.language.letter_search
+        language, settings = puzzle.language, puzzle.language.letter_search
         short = language.ngram("spaced-short" if spaced else "unspaced-short")
         row, n_symbols = puzzle.words, len(puzzle.symbols)
         problem = self._letter_problem(puzzle, known, spaced)
         n = int(puzzle.count_S.sum())
         band = settings.band(n)
-        candidates = self._anneal_in_stages(problem, short, band.first)
+        candidates = _anneal_in_stages(problem, short, band.first, settings.first_key_rank_noise)
         stuck_above = settings.stuck_above_spaced if spaced else settings.stuck_above_unspaced
         if band.retry is not None and _nats_per_symbol(problem, candidates) > stuck_above:
-            again = self._anneal_in_stages(problem, short, band.retry)
+            again = _anneal_in_stages(problem, short, band.retry, settings.first_key_rank_noise)
             candidates = search.merge_candidates(problem, [candidates, again])
         if len(row) > settings.searched_symbols:
             problem = replace(problem, pieces=_sample_pieces(row, settings.compared_symbols, n_symbols))
@@ -188,11 +283,12 @@ class Solver:
 
     def _letter_problem(self, puzzle: Puzzle, known: Mapping[int, str], spaced: bool) -> SearchProblem:
         """Which letters the symbols of (samples of) a text stand for, under long n-grams."""
-        ngram = self.language.ngram("spaced" if spaced else "unspaced")
+        language = puzzle.language
+        ngram = language.ngram("spaced" if spaced else "unspaced")
         n_symbols = len(puzzle.symbols)
-        n_letters = ngram.size if spaced and not puzzle.spaced else len(self.language.letters)
+        n_letters = ngram.size if spaced and not puzzle.spaced else len(language.letters)
         pinned = {symbol: ngram.alphabet.index(plain) for symbol, plain in known.items()}
-        pieces = _sample_pieces(puzzle.words, self.language.letter_search.searched_symbols, n_symbols)
+        pieces = _sample_pieces(puzzle.words, language.letter_search.searched_symbols, n_symbols)
         return SearchProblem(ngram, pieces, n_symbols, np.arange(n_letters), pinned)
 
     def _search_characters(self, puzzle: Puzzle, known: Mapping[int, str]) -> KeyPosterior:
@@ -221,14 +317,14 @@ class Solver:
         candidates, _ = search.anneal(problem, first_SR, effort, rng)
         return KeyPosterior(puzzle, problem, _hill_climb(problem, candidates), "characters")
 
-    def _anneal_in_stages(self, problem: SearchProblem, short: NGram, stages: Stages) -> Candidates:
-        """From frequencies with short n-grams, whose landscape is smooth, and from there with the problem's own."""
-        rng = np.random.default_rng(0)  # the same for every text, so that none depends on the others
-        smooth = replace(problem, ngram=short)
-        noise = self.language.letter_search.first_key_rank_noise
-        key_SR = search.keys_by_frequency(smooth, stages.short.n_keys, noise, rng)
-        _, key_SR = search.anneal(smooth, key_SR, stages.short, rng)
-        return search.anneal(problem, key_SR, stages.long, rng)[0]
+
+def _anneal_in_stages(problem: SearchProblem, short: NGram, stages: Stages, rank_noise: float) -> Candidates:
+    """From frequencies with short n-grams, whose landscape is smooth, and from there with the problem's own."""
+    rng = np.random.default_rng(0)  # the same for every text, so that none depends on the others
+    smooth = replace(problem, ngram=short)
+    key_SR = search.keys_by_frequency(smooth, stages.short.n_keys, rank_noise, rng)
+    _, key_SR = search.anneal(smooth, key_SR, stages.short, rng)
+    return search.anneal(problem, key_SR, stages.long, rng)[0]
 
 
 def _sample_pieces(row: NDArray[np.integer], most: int, n_symbols: int) -> list[NDArray[np.integer]]:

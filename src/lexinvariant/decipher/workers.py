@@ -29,7 +29,8 @@ def read_on_all_cores(solver: Solver, texts: Texts, options: Mapping[str, Any]) 
     package = str(Path(__file__).parents[2])
     code = f"import sys; sys.path.append({package!r}); from lexinvariant.decipher.workers import main; main()"
     command = [sys.executable, "-P", "-c", code]
-    language = replace(solver.language)  # a copy that has read no tables: a worker reads them itself
+    # A copy that has read no tables: a worker reads them itself.
+    language = None if solver.finds_language else replace(solver.language)
     workers = []
     for part in range(1, n_parts):
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
