@@ -9,7 +9,7 @@ from lexinvariant.decipher import classical
 from lexinvariant.decipher.calibration import FitTest, fit_test
 from lexinvariant.decipher.cipher import random_cipher
 from lexinvariant.decipher.decipherment import Decipherment
-from lexinvariant.decipher.features import measure
+from lexinvariant.decipher.features import is_flat, measure
 from lexinvariant.decipher.fit_verdict import Unread, accuracy, fit_classifier
 from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.solve import Solver
@@ -59,8 +59,6 @@ def sure_symbols(found: Decipherment) -> list[str]:
         (classical.polyalphabetic(LETTERS, [3, 20, 11, 7], "beaufort"), "polyalphabetic", {"period": 4}),
         (classical.columnar(LETTERS, [3, 1, 6, 0, 2, 5, 4]), "transposition", {}),
         ("".join(ENGLISH.letters[v] for v in DRAW.integers(0, 26, 250)), "random", {}),
-        (random_cipher(2).encipher(GERMAN), "other-language", {}),
-        (random_cipher(3).encipher(FRENCH), "other-language", {}),
     ],
 )
 def test_what_is_no_substitution_of_english_is_not_read(
@@ -77,6 +75,18 @@ def test_what_is_no_substitution_of_english_is_not_read(
     assert found.right < 0.1
     assert sure_symbols(found) == []
     assert sum(found.verdict.kinds.values()) == pytest.approx(1, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "text", [random_cipher(2).encipher(GERMAN), random_cipher(3).encipher(FRENCH), GERMAN]
+)
+def test_another_language_is_seen_and_its_reading_is_not_trusted(solver: Solver, text: str) -> None:
+    found = solver.read([text])[0]
+    assert (found.verdict.status, found.verdict.kind) == ("doubtful", "other-language")
+    assert "another language" in found.verdict.sentence
+    assert found.verdict.language is None
+    assert 0.3 < found.right < 0.8
+    assert sure_symbols(found) == []
 
 
 def test_a_homophonic_cipher_is_told_to_be_one() -> None:
@@ -173,6 +183,10 @@ def test_features_see_periods_order_and_repeats() -> None:
     assert turned.as_they_stand < 0 < plain.as_they_stand
     assert plain.followers > moved.followers + 0.5
     assert turned.period == 7
+    counts = [
+        np.unique(list(text), return_counts=True)[1] for text in (LETTERS, "abcdefghijklmnopqrstuvwxyz" * 8)
+    ]
+    assert [is_flat(count_S, ENGLISH.letter_frequencies) for count_S in counts] == [False, True]
     assert turned.periodicity > 5 > plain.periodicity
 
 

@@ -102,7 +102,8 @@ def make_puzzle(
         split = split_symbols(text, notation)
         cells = split if isinstance(split, str) else tuple(split)
     else:
-        notation, cells = "tokens", tuple(text)
+        notation = "tokens" if notation == "auto" else notation
+        cells = tuple(text)
     if len(cells) == 0 or (isinstance(cells, str) and not cells.strip()):
         raise UserError("There is nothing to decipher: give a text.")
     kind = _kind(cells, language, alphabet)

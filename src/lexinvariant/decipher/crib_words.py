@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from lexinvariant.decipher import search
 from lexinvariant.decipher.alphabet import WORD_BREAK, Puzzle
-from lexinvariant.decipher.language import Effort
+from lexinvariant.decipher.language import Effort, Table
 from lexinvariant.decipher.search import SearchProblem
 from lexinvariant.errors import UserError
 
@@ -18,9 +17,14 @@ MOST_TRIED = 100
 MOST_COMPARED = 4
 """Of these the best are searched again, with long n-grams."""
 LONGEST = 400
-"""Symbols around a place that are looked at."""
+"""Symbols of the text's beginning on which places are compared."""
 _QUICK = Effort(n_keys=16, n_swaps=300, start_inverse_temperature=0.3)
 _CAREFUL = Effort(n_keys=96, n_swaps=900, start_inverse_temperature=0.4)
+_TABLES: dict[bool, tuple[Table, Table]] = {
+    True: ("spaced-short", "spaced"),
+    False: ("unspaced-short", "unspaced"),
+}
+"""By whether words are to be seen."""
 
 Pinned = dict[int, str]
 
@@ -79,20 +83,18 @@ def _best_place(puzzle: Puzzle, pinned: Mapping[int, str], word: str) -> Pinned:
     def surprise(says: Pinned) -> float:
         return sum(abs(float(share_S[s]) - frequency[letter]) for s, letter in says.items())
 
-    for effort, length, most in ((_QUICK, "-short", MOST_TRIED), (_CAREFUL, "", MOST_COMPARED)):
-        if len(tried) == 1:
-            break
-        key = surprise if effort is _QUICK else None
-        tried = sorted(tried, key=key)[:most] if key else tried[:most]
-        table = ("spaced" if puzzle.spaced else "unspaced") + length
-        costs = [_cost(puzzle, says, table, effort) for says in tried]
-        tried = [tried[i] for i in np.argsort(costs, kind="stable")]
+    tried = sorted(tried, key=surprise)[:MOST_TRIED]
+    short, long = _TABLES[puzzle.spaced]
+    for table, effort, most in ((short, _QUICK, MOST_COMPARED), (long, _CAREFUL, 1)):
+        if len(tried) > 1:
+            costs = [_cost(puzzle, says, table, effort) for says in tried]
+            tried = [tried[i] for i in np.argsort(costs, kind="stable")[:most]]
     return tried[0]
 
 
-def _cost(puzzle: Puzzle, pinned: Pinned, table: str, effort: Effort) -> float:
+def _cost(puzzle: Puzzle, pinned: Pinned, table: Table, effort: Effort) -> float:
     """What the text costs at best, with these letters pinned."""
-    ngram = puzzle.language.ngram(table)  # type: ignore[arg-type]
+    ngram = puzzle.language.ngram(table)
     n_symbols = len(puzzle.symbols)
     problem = SearchProblem(
         ngram,
@@ -104,5 +106,5 @@ def _cost(puzzle: Puzzle, pinned: Pinned, table: str, effort: Effort) -> float:
     rng = np.random.default_rng(0)
     noise = puzzle.language.letter_search.first_key_rank_noise
     first_SR = search.keys_by_frequency(problem, effort.n_keys, noise, rng)
-    candidates, _ = search.anneal(replace(problem), first_SR, effort, rng)
+    candidates, _ = search.anneal(problem, first_SR, effort, rng)
     return float(candidates.cost_N[0])

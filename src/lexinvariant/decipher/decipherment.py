@@ -19,7 +19,7 @@ from lexinvariant.decipher.features import measure
 from lexinvariant.decipher.language import Evidence
 from lexinvariant.decipher.search import Candidates, SearchProblem
 from lexinvariant.decipher.spacing import LONGEST, put_spaces
-from lexinvariant.decipher.verdict import Kind, Reading, Verdict, judge
+from lexinvariant.decipher.verdict import MOST_UNREAD, Kind, Reading, Verdict, verdict_on
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -161,11 +161,11 @@ class KeyPosterior:
         reading = self.reading()
         symbol_T = puzzle.symbol_T[puzzle.symbol_T >= 0]
         features = measure(symbol_T, language.letter_frequencies, puzzle.letter_S)
-        verdict = judge(features, reading, language.unread_kinds, len(puzzle.symbols), puzzle.notation)
+        verdict = verdict_on(features, reading, language.unread_kinds, len(puzzle.symbols), puzzle.notation)
         verdict = verdict.in_languages(self.languages)
         letter_S, share_S, weight_N = self.best_key(calibration)
         # A symbol is right if the text was read at all and the key is right about it.
-        p_S = reading.probability * calibration.probability(share_S)
+        p_S = verdict.symbol_probability(self.n_letters) * calibration.probability(share_S)
         p_S[list(certain)] = 1.0
         others = []
         for key_S, weight in zip(self.candidates.key_NS[: top + 1], weight_N, strict=False):
@@ -177,7 +177,7 @@ class KeyPosterior:
             verdict=verdict,
             right=round(float((puzzle.count_S * p_S).sum() / puzzle.count_S.sum()), 4),
             plaintext=puzzle.plaintext(key),
-            spaced=self._spaced(key) if verdict.status != "unread" else None,
+            spaced=self._spaced(key) if reading.probability > MOST_UNREAD else None,
             key=key,
             confidence={symbol: round(float(p), 4) for symbol, p in zip(puzzle.symbols, p_S, strict=True)},
             alternatives=others[:top],

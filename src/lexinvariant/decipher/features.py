@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 MAX_PERIOD = 20
 LONGEST = 5_000
 """Symbols that are looked at: more would tell nothing else."""
+FLAT_LETTERS = 100
+"""A shorter text is not said to be flat."""
 _NEARLY = (
     0.7  # of the best period's deviation: the least period that has as much is taken, not a multiple of it
 )
@@ -61,12 +63,6 @@ def measure(symbol_T: Ids, frequency_V: Floats, letter_S: Ids | None) -> Feature
     count_S = count_S[count_S > 0]
     root = np.sqrt(n)
     surprise_V = np.log(np.maximum(frequency_V, 1e-4) * size)
-    sorted_V = np.sort(surprise_V)[::-1]
-    counts = np.sort(count_S)[::-1]
-    skew = (
-        float((counts[:size] * sorted_V[: len(counts)][: len(counts[:size])]).sum() - counts[size:].sum())
-        / root
-    )
     stand = 0.0
     if letter_S is not None:
         stand = float(surprise_V[letter_S[symbol_T]].sum()) / root
@@ -80,7 +76,7 @@ def measure(symbol_T: Ids, frequency_V: Floats, letter_S: Ids | None) -> Feature
     followers = (repeats - expected) / np.sqrt(expected + 1.0)
     return Features(
         log_length=float(np.log(n)),
-        skew=skew,
+        skew=_skew(count_S, frequency_V) / root,
         as_they_stand=stand,
         periodicity=periodicity,
         followers=float(np.sign(followers) * np.log1p(abs(followers))),
@@ -88,6 +84,27 @@ def measure(symbol_T: Ids, frequency_V: Floats, letter_S: Ids | None) -> Feature
         period=period,
         coincidence=coincidence,
     )
+
+
+def is_flat(count_S: NDArray[np.integer], frequency_V: Floats) -> bool:
+    """Whether symbols are too evenly distributed for a language's letters in any order: half as far from random ones as
+    they should be. (Of validation texts from 90 letters on, none was below 0.7.)
+    """
+    n = int(count_S.sum())
+    if n < FLAT_LETTERS:
+        return False
+    expected = float((frequency_V * np.log(np.maximum(frequency_V, 1e-4) * len(frequency_V))).sum())
+    return _skew(count_S, frequency_V) < 0.5 * n * expected
+
+
+def _skew(count_S: NDArray[np.integer], frequency_V: Floats) -> float:
+    """By how many nats the sorted counts are likelier as letters of the language than as random ones; symbols beyond
+    the number of letters cost a nat each.
+    """
+    surprise_V = np.sort(np.log(np.maximum(frequency_V, 1e-4) * len(frequency_V)))[::-1]
+    counts = np.sort(count_S)[::-1]
+    as_letters, more = counts[: len(surprise_V)], counts[len(surprise_V) :]
+    return float((as_letters * surprise_V[: len(as_letters)]).sum() - more.sum())
 
 
 def _best_period(symbol_T: Ids, coincidence: float) -> tuple[int, float]:

@@ -62,8 +62,8 @@ class Trial:
 
     @property
     def is_half_right(self) -> bool:
-        """Neither right nor wrong: another language has words in common with this one."""
-        return self.right > 0.3 and not self.is_right
+        """Of a substitution: neither right nor wrong. (What is read as another language than its own is wrong here.)"""
+        return self.kind == "substitution" and 0.3 < self.right < 0.7
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def fit_classifier(unread: Sequence[Unread]) -> KindClassifier:
     x_NF = np.stack([text.inputs for text in unread])
     center_F, scale_F = x_NF.mean(axis=0), x_NF.std(axis=0) + 1e-6
     x_NF = np.append((x_NF - center_F) / scale_F, np.ones((len(x_NF), 1)), axis=1)
-    kinds = sorted({text.kind for text in unread})
+    kinds: list[Kind] = sorted({text.kind for text in unread})
     kind_N = np.array([kinds.index(text.kind) for text in unread])
     weight_N = 1 / np.bincount(kind_N)[kind_N] / len(kinds)
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd, log
 
 import numpy as np
@@ -15,7 +16,8 @@ from lexinvariant.decipher.language import Evidence
 from lexinvariant.decipher.search import Candidates, SearchProblem
 from lexinvariant.decipher.verdict import Kind
 
-_KEPT = 20  # candidates
+_BEGINNING = 100  # symbols on which all keys are compared
+_KEPT = 20  # the best of them, compared on the whole text
 
 
 def read_in_order(puzzle: Puzzle, problem: SearchProblem) -> KeyPosterior | None:
@@ -42,10 +44,12 @@ def read_in_order(puzzle: Puzzle, problem: SearchProblem) -> KeyPosterior | None
         return None
     key_NS = np.stack(keys).astype(np.int32)
     log_keys_N = np.array([log_keys[kind] for kind, _ in found])
-    cost_N = search.costs(problem, key_NS) + log_keys_N
-    order = np.argsort(cost_N, kind="stable")[:_KEPT]
-    kind, parameters = found[order[0]]
-    candidates = Candidates(key_NS[order], cost_N[order] - log_keys[kind])
+    beginning = replace(problem, pieces=[problem.pieces[0][:_BEGINNING]])
+    best = np.argsort(search.costs(beginning, key_NS) + log_keys_N, kind="stable")[:_KEPT]
+    cost_N = search.costs(problem, key_NS[best]) + log_keys_N[best]
+    order = np.argsort(cost_N, kind="stable")
+    kind, parameters = found[best[order[0]]]
+    candidates = Candidates(key_NS[best[order]], cost_N[order] - log_keys[kind])
     evidence: Evidence = "spaced" if puzzle.spaced else "unspaced"
     return KeyPosterior(puzzle, problem, candidates, evidence, kind, parameters, log_keys[kind])
 

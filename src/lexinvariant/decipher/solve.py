@@ -24,6 +24,7 @@ from lexinvariant.decipher import search
 from lexinvariant.decipher.alphabet import WORD_BREAK, Alphabet, Puzzle, check_cribs, make_puzzle
 from lexinvariant.decipher.crib_words import pinned_by_words
 from lexinvariant.decipher.decipherment import Decipherment, KeyPosterior
+from lexinvariant.decipher.features import is_flat
 from lexinvariant.decipher.judge import rank_by_judge
 from lexinvariant.decipher.language import Language, Stages, bundled_languages, load_language
 from lexinvariant.decipher.ngram import NGram
@@ -241,7 +242,7 @@ class Solver:
         long_enough = len(puzzle.symbol_T) >= settings.not_language_min_symbols
         if may_be_other and long_enough and best.nats_per_symbol > settings.not_language_above:
             # Letters alone make no sense of it: perhaps capitals, digits and punctuation are among the glyphs.
-            wider = make_puzzle(puzzle.cells, puzzle.language, "ascii")
+            wider = make_puzzle(puzzle.cells, puzzle.language, "ascii", notation=puzzle.notation)
             renamed = {wider.symbols.index(puzzle.symbols[s]): plain for s, plain in known.items()}
             other = self._search_characters(wider, renamed)
             return min(best, other, key=lambda posterior: posterior.nats_per_symbol)
@@ -260,7 +261,8 @@ class Solver:
         band = settings.band(n)
         candidates = _anneal_in_stages(problem, short, band.first, settings.first_key_rank_noise)
         stuck_above = settings.stuck_above_spaced if spaced else settings.stuck_above_unspaced
-        if band.retry is not None and _nats_per_symbol(problem, candidates) > stuck_above:
+        is_stuck = _nats_per_symbol(problem, candidates) > stuck_above
+        if band.retry is not None and is_stuck and not is_flat(puzzle.count_S, language.letter_frequencies):
             again = _anneal_in_stages(problem, short, band.retry, settings.first_key_rank_noise)
             candidates = search.merge_candidates(problem, [candidates, again])
         if len(row) > settings.searched_symbols:
