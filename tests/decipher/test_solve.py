@@ -211,11 +211,7 @@ def test_cribs_that_cannot_be(solver: Solver, cribs: dict[str, str], crib_text: 
         ([], {}, "nothing to decipher"),
         ("".join(chr(0x4E00 + i) for i in range(129)), {}, "129 different symbols"),
         ("".join(chr(0x4E00 + i) for i in range(120)), {"alphabet": "ascii"}, "120 different symbols"),
-        (
-            "12345 67890 !$%&/() abcdefghijklmnopqrstuvwxyz".replace("a", "")[:18] + "+-*#<>|{}[]",
-            {"alphabet": "letters"},
-            "more than",
-        ),
+        ("".join(chr(0x4E00 + i) for i in range(60)), {"alphabet": "letters"}, "more than"),
     ],
 )
 def test_texts_that_cannot_be_read(solver: Solver, text: str, options: dict, why: str) -> None:

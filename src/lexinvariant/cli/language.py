@@ -16,8 +16,8 @@ class Build:
     and calibration on validation text. Sources are those of `lexinvariant data prepare`.
 
     examples:
-      lexinvariant language build german --text de.jsonl.xz --valid de.valid.jsonl.xz --quick --folded abcdefghijklmnopqrstuvwxyz --folds ä=ae ö=oe ü=ue
-      lexinvariant language build greek --text el.jsonl.xz --valid el.valid.jsonl.xz --alphabet αβγδεζηθικλμνξοπρστυφχψω
+      lexinvariant language build german --text de.jsonl.xz --valid de.valid.jsonl.xz --quick
+      lexinvariant language build greek --text el.jsonl.xz --valid el.valid.jsonl.xz --folded αβγδεζηθικλμνξοπρστυφχψω
     """
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
@@ -90,12 +90,15 @@ def main(argv: list[str]) -> int:
         description="Build and show languages for the solver of ciphers.\n\nexample: lexinvariant language show",
     )
     if isinstance(arguments, Show):
-        from lexinvariant.decipher.language import load_language
+        from lexinvariant.decipher.language import bundled_languages, load_language
 
         language = load_language(arguments.language)
-        print(f"{language.name} in {language.folder}\nletters: {language.letters}")
+        print(f"{language.name} in {language.folder}")
+        for spelling in language.spellings:
+            print(f"letters: {spelling.letters}")
         print(f"characters: {language.characters.strip()}")
         print(f"judge: {'yes' if language.judge else 'none'}; model: {language.model or 'none'}")
+        print(f"with the package come: {', '.join(bundled_languages())}")
         return 0
     if isinstance(arguments, FitVerdict):
         return _fit_verdict(arguments)

@@ -75,6 +75,11 @@ class Puzzle:
         row = self.symbol_T[first_T]
         return row[:-1] if len(row) and row[-1] == WORD_BREAK else row
 
+    def symbol(self, cell: str) -> str | None:
+        """The cipher symbol that a cell is, whatever its case; None where it stands for itself."""
+        name = self.language.letter(cell) if self.kind == "letters" else cell
+        return name if name in self.symbols else None
+
     def plaintext(self, key: Mapping[str, str]) -> str:
         """The text with every symbol replaced by what it stands for; capitals stay capitals."""
         table: dict[str, Any] = dict(key)

@@ -52,12 +52,14 @@ class Decipherment:
     """How the ciphertext is written: characters, numbers, pairs, tokens, morse."""
     cells: str | tuple[str, ...] = field(repr=False)
     """The ciphertext in pieces of one symbol each."""
+    symbol_of: dict[str, str] = field(repr=False)
+    """The cipher symbol that each of these pieces is: that of a capital is the small letter."""
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """As `lexinvariant decipher --json` prints it."""
         shown = asdict(self) | {"seconds": round(self.seconds, 3)}
-        del shown["cells"]
+        del shown["cells"], shown["symbol_of"]
         return shown
 
 
@@ -151,7 +153,7 @@ class KeyPosterior:
         letters = self.problem.ngram.alphabet
         return {symbol: letters[v] for symbol, v in zip(self.puzzle.symbols, key_S, strict=True)}
 
-    def decipherment(self, top: int, certain: Collection[int] = ()) -> Decipherment:
+    def decipherment(self, top: int, certain: Collection[str] = ()) -> Decipherment:
         """The best key, how sure each of its symbols is, the next best keys, and the verdict on all of it.
 
         Symbols that somebody knows are `certain`; where a known word stands is not.
@@ -166,7 +168,7 @@ class KeyPosterior:
         letter_S, share_S, weight_N = self.best_key(calibration)
         # A symbol is right if the text was read at all and the key is right about it.
         p_S = verdict.symbol_probability(self.n_letters) * calibration.probability(share_S)
-        p_S[list(certain)] = 1.0
+        p_S[[symbol in certain for symbol in puzzle.symbols]] = 1.0
         others = []
         for key_S, weight in zip(self.candidates.key_NS[: top + 1], weight_N, strict=False):
             if not np.array_equal(key_S, letter_S):
@@ -183,6 +185,7 @@ class KeyPosterior:
             alternatives=others[:top],
             notation=puzzle.notation,
             cells=puzzle.cells,
+            symbol_of={cell: name for cell in set(puzzle.cells) if (name := puzzle.symbol(cell)) is not None},
         )
 
     def _spaced(self, key: Mapping[str, str]) -> str | None:

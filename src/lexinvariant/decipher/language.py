@@ -109,6 +109,9 @@ class LetterSearch:
     """... and the best keys compared on samples of this length."""
     compared_keys: int
 
+    def stuck_above(self, spaced: bool) -> float:
+        return self.stuck_above_spaced if spaced else self.stuck_above_unspaced
+
     def band(self, n: int) -> LengthBand:
         return next(band for band in self.bands if band.below is None or n < band.below)
 

@@ -9,9 +9,10 @@ The key that is returned minimises the expected number of wrong symbols under th
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -31,17 +32,7 @@ from lexinvariant.decipher.ngram import NGram
 from lexinvariant.decipher.notation import Notation
 from lexinvariant.decipher.ordered_keys import read_in_order
 from lexinvariant.decipher.search import Candidates, SearchProblem
-from lexinvariant.decipher.verdict import MOST_UNREAD
-from lexinvariant.decipher.which_language import (
-    ENOUGH,
-    READ_IN_FULL,
-    Attempt,
-    can_hold,
-    letters_of,
-    likeliest,
-    nats_per_letter,
-    shares,
-)
+from lexinvariant.decipher.which_language import Attempt, can_hold, letters_of, read_in_best_language
 from lexinvariant.decipher.workers import read_on_all_cores
 from lexinvariant.errors import UserError
 
@@ -114,18 +105,15 @@ class Solver:
 
         def read_one(number: int) -> Decipherment:
             started = time.perf_counter()
-            first, certain = firsts[number], firsts[number].known
+            first = firsts[number]
+            certain = [first.puzzle.symbols[symbol] for symbol in first.known]
 
-            def posterior_of(attempt: Attempt) -> KeyPosterior:
-                pinned = attempt.known
-                if crib_words:
-                    pinned = pinned_by_words(attempt.puzzle, pinned, crib_words)
-                return self._posterior(attempt.puzzle, pinned, alphabet, unspaced)
+            def read(attempt: Attempt, patient: bool) -> KeyPosterior:
+                puzzle, known = attempt.puzzle, attempt.known
+                pinned = pinned_by_words(puzzle, known, crib_words) if crib_words else known
+                return self._posterior(puzzle, pinned, alphabet, unspaced, patient)
 
-            if first.puzzle.kind == "ascii":
-                posterior = posterior_of(first)
-            else:
-                posterior = self._in_best_language(first, attempts[number], posterior_of)
+            posterior = read_in_best_language(first, attempts[number], read, self.finds_language)
             return replace(posterior.decipherment(top, certain), seconds=time.perf_counter() - started)
 
         numbers = range(len(texts))
@@ -141,68 +129,33 @@ class Solver:
         return [found[number] for number in numbers]
 
     def _attempts(
-        self,
-        text: str | Sequence[str],
-        cribs: Mapping[str, str],
-        crib_text: str | None,
-        *,
-        alphabet: Alphabet,
-        unspaced: bool,
-        notation: Notation,
+        self, text: str | Sequence[str], cribs: Mapping[str, str], crib_text: str | None, **kind: Any
     ) -> Iterator[Attempt]:
-        """The text in every spelling that its letters and what is known of it allow; if none does, the error."""
-        letters = letters_of(text)
-        refused: UserError | None = None
-        n_made = 0
-        spellings: Iterable[Language] = [self.language]  # others are not even loaded where it is enough
-        for chosen in (lambda: [self.language], lambda: self._spellings[1:]):
-            spellings = [spelling for spelling in chosen() if can_hold(letters, spelling)]
-            for spelling in spellings:
-                try:
-                    puzzle = make_puzzle(text, spelling, alphabet, unspaced, notation)
-                    attempt = Attempt(puzzle, check_cribs(puzzle, cribs, crib_text))
-                except UserError as error:
-                    refused = refused or error
-                    continue
-                if puzzle.kind != "ascii" or spelling is self.language:
-                    n_made += 1
-                    yield attempt
-        if n_made == 0:
-            # No alphabet is like the text's: it is read in signs that mean nothing, or told why it cannot be.
-            if refused is not None:
-                raise refused
-            puzzle = make_puzzle(text, self.language, alphabet, unspaced, notation)
-            yield Attempt(puzzle, check_cribs(puzzle, cribs, crib_text))
+        """The text in every spelling that its letters and what is known of it allow; if none does, the error says why.
 
-    def _in_best_language(
-        self, first: Attempt, others: Iterator[Attempt], read: Callable[[Attempt], KeyPosterior]
-    ) -> KeyPosterior:
-        """The best keys in the language that the text is likeliest to be in."""
-        found: dict[str, list[KeyPosterior]] = {}
-        language = first.puzzle.language
-        if language is self.language and len(language.spellings) == 1:
-            posterior = read(first)
-            p = posterior.reading().probability
-            if not self.finds_language or p >= ENOUGH:
-                return replace(posterior, languages={language.name: p} if self.finds_language else {})
-            found[language.name] = [posterior]
-        attempts = [first, *others]
-        unread = [attempt for attempt in attempts if attempt.puzzle.language.name not in found]
-        for name in likeliest(unread, READ_IN_FULL):
-            spellings = [attempt for attempt in unread if attempt.puzzle.language.name == name]
-            found[name] = [read(min(spellings, key=lambda a: len(a.puzzle.language.letters)))]
-        share = shares(posterior for several in found.values() for posterior in several)
-        name = next(iter(share))
-        read_already = found[name][0].puzzle.language
-        for attempt in attempts:
-            if attempt.puzzle.language.name == name and attempt.puzzle.language is not read_already:
-                found[name].append(read(attempt))
-        best = min(found[name], key=nats_per_letter)
-        if best.reading().probability <= MOST_UNREAD and self.language.name in found:
-            best = found[self.language.name][
-                0
-            ]  # if it is in none, what else it may be is told beside the first
-        return replace(best, languages=share if self.finds_language else {})
+        Other languages are not even loaded where the first is enough.
+        """
+        letters, n_made, refused = letters_of(text), 0, None
+        for number in itertools.count():
+            if number and number >= len(self._spellings):
+                break
+            spelling = self._spellings[number] if number else self.language
+            if not can_hold(letters, spelling):
+                continue
+            try:
+                puzzle = make_puzzle(text, spelling, **kind)
+                known = check_cribs(puzzle, cribs, crib_text)
+            except UserError as error:
+                refused = refused or error
+                continue
+            if number == 0 or puzzle.kind != "ascii":
+                n_made += 1
+                yield Attempt(puzzle, known)
+        if refused is not None and n_made == 0:
+            raise refused
+        if n_made == 0:  # no alphabet is like the text's: its letters are signs like any others
+            puzzle = make_puzzle(text, self.language, **kind)
+            yield Attempt(puzzle, check_cribs(puzzle, cribs, crib_text))
 
     def key_posterior(
         self, text: str | Sequence[str], *, alphabet: Alphabet = "auto", unspaced: bool = False
@@ -214,31 +167,39 @@ class Solver:
         return puzzle.kind == "letters" and int(puzzle.count_S.sum()) > puzzle.language.judging.max_symbols
 
     def _posterior(
-        self, puzzle: Puzzle, known: Mapping[int, str], alphabet: Alphabet, unspaced: bool
+        self, puzzle: Puzzle, known: Mapping[int, str], alphabet: Alphabet, unspaced: bool, patient: bool
     ) -> KeyPosterior:
+        """The best keys; one who is not patient does not search again where a search got stuck."""
         ordered = None
         if puzzle.letter_S is not None:
             ordered = read_in_order(puzzle, self._letter_problem(puzzle, known, puzzle.spaced))
         if ordered is not None and ordered.reading().probability >= _CERTAIN:
             return ordered
-        searched = self._search(puzzle, known, alphabet, unspaced)
+        searched = self._search(puzzle, known, alphabet, unspaced, patient)
         if ordered is not None and ordered.description < searched.description:
             return ordered
         return searched
 
     def _search(
-        self, puzzle: Puzzle, known: Mapping[int, str], alphabet: Alphabet, unspaced: bool
+        self,
+        puzzle: Puzzle,
+        known: Mapping[int, str],
+        alphabet: Alphabet,
+        unspaced: bool,
+        patient: bool = True,
     ) -> KeyPosterior:
         """The best keys of all."""
         if puzzle.kind == "ascii":
             return self._search_characters(puzzle, known)
-        tries = [self._search_letters(puzzle, known, spaced=puzzle.spaced)]
+        tries = [self._search_letters(puzzle, known, puzzle.spaced, patient)]
         if puzzle.kind == "glyphs" and not puzzle.spaced and not unspaced:
             # One of the glyphs may be the space.
-            tries.append(self._search_letters(puzzle, known, spaced=True))
+            tries.append(self._search_letters(puzzle, known, True, patient))
         best = min(tries, key=lambda posterior: posterior.nats_per_symbol)
         settings = puzzle.language.letter_search
-        may_be_other = puzzle.kind == "glyphs" and alphabet == "auto" and puzzle.language is self.language
+        may_be_other = (
+            patient and puzzle.kind == "glyphs" and alphabet == "auto" and puzzle.language is self.language
+        )
         long_enough = len(puzzle.symbol_T) >= settings.not_language_min_symbols
         if may_be_other and long_enough and best.nats_per_symbol > settings.not_language_above:
             # Letters alone make no sense of it: perhaps capitals, digits and punctuation are among the glyphs.
@@ -248,7 +209,9 @@ class Solver:
             return min(best, other, key=lambda posterior: posterior.nats_per_symbol)
         return best
 
-    def _search_letters(self, puzzle: Puzzle, known: Mapping[int, str], spaced: bool) -> KeyPosterior:
+    def _search_letters(
+        self, puzzle: Puzzle, known: Mapping[int, str], spaced: bool, patient: bool
+    ) -> KeyPosterior:
         """Search with short n-grams, then with long ones, then ask the judge about a short text.
 
         `spaced` is whether the n-grams know the space, which then is either seen or one of the symbols.
@@ -260,9 +223,8 @@ class Solver:
         n = int(puzzle.count_S.sum())
         band = settings.band(n)
         candidates = _anneal_in_stages(problem, short, band.first, settings.first_key_rank_noise)
-        stuck_above = settings.stuck_above_spaced if spaced else settings.stuck_above_unspaced
-        is_stuck = _nats_per_symbol(problem, candidates) > stuck_above
-        if band.retry is not None and is_stuck and not is_flat(puzzle.count_S, language.letter_frequencies):
+        is_stuck = _nats_per_symbol(problem, candidates) > settings.stuck_above(spaced)
+        if patient and band.retry and is_stuck and not is_flat(puzzle.count_S, language.letter_frequencies):
             again = _anneal_in_stages(problem, short, band.retry, settings.first_key_rank_noise)
             candidates = search.merge_candidates(problem, [candidates, again])
         if len(row) > settings.searched_symbols:

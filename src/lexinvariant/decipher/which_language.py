@@ -8,8 +8,8 @@ compared by the nats that it takes to write the text down: what the best key cos
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
@@ -19,6 +19,7 @@ from lexinvariant.decipher.alphabet import Puzzle
 from lexinvariant.decipher.decipherment import KeyPosterior, log_number_of_keys
 from lexinvariant.decipher.language import Effort, Language
 from lexinvariant.decipher.search import SearchProblem
+from lexinvariant.decipher.verdict import MOST_UNREAD
 
 ENOUGH = 0.9
 """A reading in the first language that is so likely to be one is not compared with others."""
@@ -39,6 +40,53 @@ class Attempt:
 
     puzzle: Puzzle
     known: Mapping[int, str]
+
+
+Read = Callable[[Attempt, bool], KeyPosterior]
+"""Reads an attempt, patiently or not."""
+
+
+def read_in_best_language(
+    first: Attempt, others: Iterable[Attempt], read: Read, finds_language: bool
+) -> KeyPosterior:
+    """The best keys in the language that a text is likeliest to be in, and in the spelling that suits it best.
+
+    The first attempt is enough if it reads the text well, and if its language has no other spelling.
+    """
+    language = first.puzzle.language
+    found: list[KeyPosterior] = []
+    if len(language.spellings) == 1:
+        found = [read(first, not finds_language)]
+        p = found[0].reading().probability
+        if not finds_language or p >= ENOUGH:
+            return replace(found[0], languages={language.name: p} if finds_language else {})
+    attempts = [first, *others]
+
+    def read_quickly(attempt: Attempt) -> None:
+        if all(posterior.puzzle is not attempt.puzzle for posterior in found):
+            found.append(read(attempt, False))
+
+    names = likeliest([attempt for attempt in attempts if not found or attempt is not first], READ_IN_FULL)
+    for name in names:
+        read_quickly(_in_fewest_letters(attempts)[name])
+    best_name = next(iter(shares(found)))
+    for attempt in attempts:
+        if attempt.puzzle.language.name == best_name:
+            read_quickly(attempt)
+    share = shares(found)
+    best = min(found, key=nats_per_letter)
+    if best.reading().probability <= MOST_UNREAD and finds_language:
+        best = found[0]  # if it is in none, what else it may be is told beside the first
+    if _is_stuck(best):
+        best = read(next(attempt for attempt in attempts if attempt.puzzle is best.puzzle), True)
+    return replace(best, languages=share if finds_language else {})
+
+
+def _is_stuck(posterior: KeyPosterior) -> bool:
+    """Whether a search that was not patient might have gone on."""
+    settings = posterior.puzzle.language.letter_search
+    spaced = " " in posterior.problem.ngram.alphabet
+    return posterior.evidence == "characters" or posterior.nats_per_symbol > settings.stuck_above(spaced)
 
 
 def letters_of(text: str | Sequence[str]) -> Counter[str]:
@@ -62,13 +110,17 @@ def likeliest(attempts: Sequence[Attempt], most: int) -> list[str]:
     """The names of the languages in which a text costs least, by quick searches; of spellings the one in fewest letters
     stands for all.
     """
-    by_name: dict[str, Attempt] = {}
-    for attempt in sorted(attempts, key=lambda attempt: -len(attempt.puzzle.language.letters)):
-        by_name[attempt.puzzle.language.name] = attempt
+    by_name = _in_fewest_letters(attempts)
     if len(by_name) <= most:
         return list(by_name)
     cost = {name: _quick_nats(attempt) for name, attempt in by_name.items()}
     return sorted(cost, key=lambda name: cost[name])[:most]
+
+
+def _in_fewest_letters(attempts: Sequence[Attempt]) -> dict[str, Attempt]:
+    """For each language, by its name, the attempt in the spelling of the fewest letters."""
+    by_size = sorted(attempts, key=lambda attempt: -len(attempt.puzzle.language.letters))
+    return {attempt.puzzle.language.name: attempt for attempt in by_size}
 
 
 def _quick_nats(attempt: Attempt) -> float:
