@@ -32,7 +32,7 @@ WORD_BREAK = -1
 _SAMPLE = 20_000  # cells of a long text that are looked at to see what was enciphered
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Puzzle:
     """A ciphertext whose symbols are numbered by first occurrence."""
 

@@ -69,7 +69,7 @@ def log_number_of_keys(problem: SearchProblem) -> float:
     return lgamma(n_letters - n_pinned + 1) - lgamma(n_letters - problem.n_symbols + 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KeyPosterior:
     """Candidate keys of one ciphertext with their costs, and the evidence that the costs come from."""
 

@@ -58,7 +58,9 @@ def describe_language(
             "--alphabet the letters of this language."
         )
     frequent = {c for c, n in count.most_common(MAX_CHARACTERS) if n >= MIN_CHARACTER_SHARE * count.total()}
-    printable = {c for c in {*frequent, *letters, *capitals, " "} if c.isprintable()}
+    possible = {*frequent, *letters, *capitals, " "}
+    # A mark that modifies the character before is no character by itself.
+    printable = {c for c in possible if c.isprintable() and not unicodedata.combining(c)}
     return replace(language, folds=folds, characters="".join(sorted(printable)) + "\n")
 
 

@@ -100,7 +100,7 @@ class Solver:
         and `crib_words` stand somewhere in it. The result for a text does not depend on the other texts.
         """
         kind: dict[str, Any] = {"alphabet": alphabet, "unspaced": unspaced, "notation": notation}
-        attempts = [self._attempts(text, cribs or {}, crib_text, **kind) for text in texts]
+        attempts = [self._attempts(text, cribs or {}, crib_text, crib_words, **kind) for text in texts]
         firsts = [next(tries) for tries in attempts]
 
         def read_one(number: int) -> Decipherment:
@@ -129,7 +129,12 @@ class Solver:
         return [found[number] for number in numbers]
 
     def _attempts(
-        self, text: str | Sequence[str], cribs: Mapping[str, str], crib_text: str | None, **kind: Any
+        self,
+        text: str | Sequence[str],
+        cribs: Mapping[str, str],
+        crib_text: str | None,
+        crib_words: Sequence[str],
+        **kind: Any,
     ) -> Iterator[Attempt]:
         """The text in every spelling that its letters and what is known of it allow; if none does, the error says why.
 
@@ -142,6 +147,8 @@ class Solver:
             spelling = self._spellings[number] if number else self.language
             if not can_hold(letters, spelling):
                 continue
+            if number and not all(map(spelling.unspaced, crib_words)):
+                continue  # a word in other letters
             try:
                 puzzle = make_puzzle(text, spelling, **kind)
                 known = check_cribs(puzzle, cribs, crib_text)

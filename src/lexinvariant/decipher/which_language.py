@@ -1,7 +1,7 @@
 """Which language a ciphertext is in.
 
 Its letters rule most out: a text with an ą in it is Polish, or nobody's. Under each language that is left, a quick
-search with short n-grams finds what the text costs at best, and the likeliest few are then read in full. Languages are
+search with short n-grams finds what the text costs at best, and what comes close is then read in full. Languages are
 compared by the nats that it takes to write the text down: what the best key costs, and which of all keys it is.
 """
 
@@ -17,21 +17,27 @@ import numpy as np
 from lexinvariant.decipher import search
 from lexinvariant.decipher.alphabet import Puzzle
 from lexinvariant.decipher.decipherment import KeyPosterior, log_number_of_keys
+from lexinvariant.decipher.features import is_flat
 from lexinvariant.decipher.language import Effort, Language
 from lexinvariant.decipher.search import SearchProblem
 from lexinvariant.decipher.verdict import MOST_UNREAD
 
 ENOUGH = 0.9
-"""A reading in the first language that is so likely to be one is not compared with others."""
-READ_IN_FULL = 3
-"""Languages."""
+"""A reading in the first language that is so likely to be one, and costs what texts in it do, is not compared with
+others: a language may look much like another."""
+PREFERENCE = 6.0
+"""Nats by which a text must cost less in another language than in the first, to be taken for that."""
+CLOSE = 16.0
+"""Nats beyond the best quick search within which a text is also read in full..."""
+READ_IN_FULL = 5
+"""... in so many languages and spellings at most."""
 MOST_FOREIGN = 0.03
 """Of a text's letters: where more are not of an alphabet, the text is not written in it."""
 INVERSE_TEMPERATURE = 0.3
-"""From differences of nats to probabilities; fitted on validation text."""
+"""From differences of nats to probabilities: well below 1, since n-grams are surer than they should be."""
 _LOOKED_AT = 20_000  # characters, to see which letters there are
 _SEARCHED = 240  # symbols
-_QUICK = Effort(n_keys=48, n_swaps=700, start_inverse_temperature=0.3)
+_QUICK = Effort(n_keys=64, n_swaps=1000, start_inverse_temperature=0.3)
 
 
 @dataclass(frozen=True)
@@ -58,23 +64,24 @@ def read_in_best_language(
     if len(language.spellings) == 1:
         found = [read(first, not finds_language)]
         p = found[0].reading().probability
-        if not finds_language or p >= ENOUGH:
+        if not finds_language or (p >= ENOUGH and not _is_stuck(found[0])):
             return replace(found[0], languages={language.name: p} if finds_language else {})
-    attempts = [first, *others]
-
-    def read_quickly(attempt: Attempt) -> None:
+    preferred, attempts = found.copy(), [first, *(other for other in others if not _is_flat(other.puzzle))]
+    if len(attempts) == 1:
+        return found[0] if found and not _is_stuck(found[0]) else read(first, True)
+    cost = _quick_costs([attempt for attempt in attempts if attempt.puzzle.kind != "ascii"])
+    close = [
+        attempt for attempt in attempts if cost.get(attempt.puzzle, np.inf) <= min(cost.values()) + CLOSE
+    ]
+    for attempt in sorted(close, key=lambda attempt: cost[attempt.puzzle])[:READ_IN_FULL]:
         if all(posterior.puzzle is not attempt.puzzle for posterior in found):
             found.append(read(attempt, False))
-
-    names = likeliest([attempt for attempt in attempts if not found or attempt is not first], READ_IN_FULL)
-    for name in names:
-        read_quickly(_in_fewest_letters(attempts)[name])
-    best_name = next(iter(shares(found)))
-    for attempt in attempts:
-        if attempt.puzzle.language.name == best_name:
-            read_quickly(attempt)
-    share = shares(found)
-    best = min(found, key=nats_per_letter)
+    least = min(map(nats_per_letter, found))
+    beyond = {posterior: (nats_per_letter(posterior) - least) * found[0].n_letters for posterior in found}
+    if preferred:
+        beyond[preferred[0]] -= PREFERENCE
+    best = min(found, key=lambda posterior: beyond[posterior])
+    share = _shares(beyond, cost)
     if best.reading().probability <= MOST_UNREAD and finds_language:
         best = found[0]  # if it is in none, what else it may be is told beside the first
     if _is_stuck(best):
@@ -82,11 +89,16 @@ def read_in_best_language(
     return replace(best, languages=share if finds_language else {})
 
 
+def _is_flat(puzzle: Puzzle) -> bool:
+    """Whether symbols are too evenly distributed for the letters of the language: it need not be tried."""
+    return is_flat(puzzle.count_S, puzzle.language.letter_frequencies)
+
+
 def _is_stuck(posterior: KeyPosterior) -> bool:
-    """Whether a search that was not patient might have gone on."""
+    """Whether it costs so much that a patient search would go on."""
     settings = posterior.puzzle.language.letter_search
     spaced = " " in posterior.problem.ngram.alphabet
-    return posterior.evidence == "characters" or posterior.nats_per_symbol > settings.stuck_above(spaced)
+    return posterior.evidence != "characters" and posterior.nats_per_symbol > settings.stuck_above(spaced)
 
 
 def letters_of(text: str | Sequence[str]) -> Counter[str]:
@@ -106,21 +118,19 @@ def can_hold(letters: Mapping[str, int], language: Language) -> bool:
     return share_of_foreign(letters, language) <= MOST_FOREIGN
 
 
-def likeliest(attempts: Sequence[Attempt], most: int) -> list[str]:
-    """The names of the languages in which a text costs least, by quick searches; of spellings the one in fewest letters
-    stands for all.
+def _quick_costs(attempts: Sequence[Attempt]) -> dict[Puzzle, float]:
+    """What a text costs at best, by quick searches: in the spelling of fewest letters of every language, and in the
+    other spellings of those languages that come close.
     """
-    by_name = _in_fewest_letters(attempts)
-    if len(by_name) <= most:
-        return list(by_name)
-    cost = {name: _quick_nats(attempt) for name, attempt in by_name.items()}
-    return sorted(cost, key=lambda name: cost[name])[:most]
-
-
-def _in_fewest_letters(attempts: Sequence[Attempt]) -> dict[str, Attempt]:
-    """For each language, by its name, the attempt in the spelling of the fewest letters."""
     by_size = sorted(attempts, key=lambda attempt: -len(attempt.puzzle.language.letters))
-    return {attempt.puzzle.language.name: attempt for attempt in by_size}
+    fewest = {attempt.puzzle.language.name: attempt for attempt in by_size}
+    nats = {name: _quick_nats(attempt) for name, attempt in fewest.items()}
+    close = {name for name, cost in nats.items() if cost <= min(nats.values()) + CLOSE}
+    cost = {attempt.puzzle: nats[name] for name, attempt in fewest.items()}
+    for attempt in attempts:
+        if attempt.puzzle not in cost and attempt.puzzle.language.name in close:
+            cost[attempt.puzzle] = _quick_nats(attempt)
+    return cost
 
 
 def _quick_nats(attempt: Attempt) -> float:
@@ -150,15 +160,18 @@ def nats_per_letter(posterior: KeyPosterior) -> float:
     return posterior.description + _foreign_nats(posterior.puzzle, n) / n
 
 
-def shares(posteriors: Iterable[KeyPosterior]) -> dict[str, float]:
-    """How likely each language is, of those that the text was read in; the likeliest first."""
-    best: dict[str, tuple[float, int]] = {}
-    for posterior in posteriors:
+def _shares(beyond: Mapping[KeyPosterior, float], quick: Mapping[Puzzle, float]) -> dict[str, float]:
+    """How likely each language is, the likeliest first: by the nats that the text costs beyond its best reading, or
+    beyond the best quick one where it was not read in full.
+    """
+    nats: dict[str, float] = {}
+    for puzzle, cost in quick.items():
+        name = puzzle.language.name
+        nats[name] = min(cost - min(quick.values()), nats.get(name, np.inf))
+    nats |= {posterior.puzzle.language.name: np.inf for posterior in beyond}
+    for posterior, cost in beyond.items():
         name = posterior.puzzle.language.name
-        cost = nats_per_letter(posterior)
-        if name not in best or cost < best[name][0]:
-            best[name] = (cost, posterior.n_letters)
-    names = sorted(best, key=lambda name: best[name])
-    least, n_letters = best[names[0]]
-    weight = [np.exp(-INVERSE_TEMPERATURE * (best[name][0] - least) * n_letters) for name in names]
-    return {name: float(w / sum(weight)) for name, w in zip(names, weight, strict=True)}
+        nats[name] = min(cost, nats[name])
+    weight = {name: float(np.exp(-INVERSE_TEMPERATURE * cost)) for name, cost in nats.items()}
+    total = sum(weight.values())
+    return {name: weight[name] / total for name in sorted(weight, key=lambda name: -weight[name])}
