@@ -1,11 +1,14 @@
 """The verdict: what a text is, whether it was read, and that nothing is claimed of what was not."""
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lexinvariant.decipher import classical
+from lexinvariant.cli.main import main
+from lexinvariant.decipher import classical, fit_verdict
 from lexinvariant.decipher.calibration import FitTest, fit_test
 from lexinvariant.decipher.cipher import random_cipher
 from lexinvariant.decipher.decipherment import Decipherment
@@ -201,3 +204,22 @@ def test_a_classifier_learns_what_can_be_told_apart() -> None:
     classifier = fit_classifier(unread)
     assert accuracy(classifier, unread) > 0.95
     assert sum(classifier.of_inputs(unread[0].inputs).values()) == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_a_language_is_fitted_by_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fit_verdict, "LENGTHS", (200,))  # too long for the judge, and so quickly read
+    monkeypatch.setattr(fit_verdict, "CHARACTER_LENGTHS", ())
+    shares = {"substitution": 1.0, "columnar": 0.5, "random": 0.5, "other-language": 0.5}
+    monkeypatch.setattr(fit_verdict, "SHARES", shares)
+    monkeypatch.setattr(fit_verdict, "LEAST_READINGS", 1)
+    shutil.copytree(ENGLISH.folder, tmp_path / "mine")
+    for name, text in (("own", PLAIN), ("other", GERMAN)):
+        (tmp_path / f"{name}.txt").write_text(f"{text} " * 3)
+    sources = ["--valid", str(tmp_path / "own.txt"), "--foreign", str(tmp_path / "other.txt")]
+    assert main(["language", "verdict", str(tmp_path / "mine"), *sources, "--texts", "4"]) == 0
+    fitted = load_language(tmp_path / "mine")
+    assert fitted.calibrations.spaced.fit != ENGLISH.calibrations.spaced.fit
+    assert fitted.calibrations.characters == ENGLISH.calibrations.characters  # nothing was read as such
+    assert set(fitted.unread_kinds.weights) == {"transposition", "random", "other-language"}
+    assert fitted.letter_search == ENGLISH.letter_search

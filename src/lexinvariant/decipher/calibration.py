@@ -105,7 +105,8 @@ def fit_test(cost_N: Floats, n_letters_N: Floats, log_keys_N: Floats, right_N: N
 
     keys_N = log_keys_N / n_letters_N
     right = float(np.median(cost_N[right_N]))
-    gain, wrong = np.polyfit(-keys_N[~right_N], cost_N[~right_N], 1)
+    gain = max(0.0, -float(np.polyfit(keys_N[~right_N], cost_N[~right_N], 1)[0]))
+    wrong = float((cost_N + gain * keys_N)[~right_N].mean())
     # Variance = spread^2 + noise^2 / n, by least squares with neither negative.
     basis_N2 = np.stack([np.ones(len(cost_N)), 1 / n_letters_N], axis=1)[right_N]
     (spread2, noise2), _ = nnls(basis_N2, (cost_N[right_N] - right) ** 2)

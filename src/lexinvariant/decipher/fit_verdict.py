@@ -40,6 +40,7 @@ SHARES: dict[Cipher, float] = {
 """Texts of each cipher, beside those of the substitution."""
 LEAST_READINGS = 8  # right ones and wrong ones, for a test to be fitted
 RIDGE = 0.01
+MIN_SCALE = 0.01  # of a feature that is the same for all texts
 
 Floats = NDArray[np.float64]
 Log = Callable[[str], None]
@@ -205,7 +206,7 @@ def fit_classifier(unread: Sequence[Unread]) -> KindClassifier:
     from scipy.optimize import minimize
 
     x_NF = np.stack([text.inputs for text in unread])
-    center_F, scale_F = x_NF.mean(axis=0), x_NF.std(axis=0) + 1e-6
+    center_F, scale_F = x_NF.mean(axis=0), np.maximum(x_NF.std(axis=0), MIN_SCALE)
     x_NF = np.append((x_NF - center_F) / scale_F, np.ones((len(x_NF), 1)), axis=1)
     kinds: list[Kind] = sorted({text.kind for text in unread})
     kind_N = np.array([kinds.index(text.kind) for text in unread])

@@ -85,18 +85,18 @@ def kinds_figure(rows: list[KindVerdicts], caption: str) -> Figure:
     perfect = Reference("perfectly calibrated", x=[0, 1], y=[0, 1], dash="solid")
     places = np.arange(len(rows))
     bars: list[Mark] = [
-        Bars("said to be right", places - 0.2, [row.claimed for row in rows], 0.38),
-        Bars("right", places + 0.2, [row.right for row in rows], 0.38),
+        Bars("said to be right", places - 0.2, [row.claimed for row in rows], 0.38, across=True),
+        Bars("right", places + 0.2, [row.right for row in rows], 0.38, across=True),
     ]
     confidence = Axis("confidence given to a symbol", limits=(0, 1.02))
-    kinds = Axis("", ticks={i: row.cipher for i, row in enumerate(rows)})
+    kinds = Axis(names=[row.cipher for row in rows])
     panels = [
         Panel(
             "Confidence and truth", [perfect, line], confidence, Axis("share that is right", limits=(0, 1.02))
         ),
-        Panel("By cipher", bars, kinds, Axis("share of symbols", limits=(0, 1.02))),
+        Panel("By cipher", bars, Axis("share of symbols", limits=(0, 1.02)), kinds),
     ]
-    return Figure("decipher-kinds", caption, panels, size=(11, 4.6), widths=(2, 5))
+    return Figure("decipher-kinds", caption, panels, size=(9.5, 5.2))
 
 
 def unread_finding(rows: list[KindVerdicts]) -> Finding | None:
