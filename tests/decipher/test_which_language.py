@@ -88,6 +88,14 @@ def test_readable_english_is_compared_with_nothing(solver: Solver, monkeypatch: 
     assert list(found.verdict.languages) == ["english"]
 
 
+def test_letters_of_another_alphabet_may_be_signs_for_english(solver: Solver) -> None:
+    greek = str.maketrans(
+        "".join(sorted(set(ENGLISH) - {" "})), "αβγδεζηθικλμνξοπρστυφχψω"[: len(set(ENGLISH)) - 1]
+    )
+    found = solver.read([ENGLISH.translate(greek)])[0]
+    assert (found.verdict.language, found.plaintext) == ("english", ENGLISH)
+
+
 def test_letters_rule_languages_out() -> None:
     english, polish, russian = load_language(), spelling("polish", 0), spelling("russian", 0)
     latin, cyrillic, accented = letters_of("Any LETTERS!"), letters_of("Любые буквы"), letters_of("ąęśż" * 5)

@@ -9,7 +9,6 @@ The key that is returned minimises the expected number of wrong symbols under th
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,12 +60,13 @@ class Solver:
         self.finds_language = language is None
         self._model, self._use_judge = model, use_judge
 
-    @cached_property
-    def _spellings(self) -> list[Language]:
-        """Every spelling of every language that a text may be in, the language that is tried first before all."""
-        names = [name for name in bundled_languages() if name != self.language.name]
-        others = [load_language(name) for name in names] if self.finds_language else []
-        return [spelling for language in (self.language, *others) for spelling in language.spellings]
+    def _spellings(self) -> Iterator[Language]:
+        """Every spelling of every language that a text may be in; languages are loaded when it comes to them."""
+        yield from self.language.spellings
+        if self.finds_language:
+            for name in bundled_languages():
+                if name != self.language.name:
+                    yield from load_language(name).spellings
 
     @cached_property
     def model(self) -> Weights | None:
@@ -136,33 +136,33 @@ class Solver:
         crib_words: Sequence[str],
         **kind: Any,
     ) -> Iterator[Attempt]:
-        """The text in every spelling that its letters and what is known of it allow; if none does, the error says why.
-
-        Other languages are not even loaded where the first is enough.
-        """
+        """The text in every spelling that its letters and what is known of it allow; if none does, the error."""
         letters, n_made, refused = letters_of(text), 0, None
-        for number in itertools.count():
-            if number and number >= len(self._spellings):
-                break
-            spelling = self._spellings[number] if number else self.language
-            if not can_hold(letters, spelling):
+        for spelling in self._spellings():
+            is_first = spelling is self.language
+            if not can_hold(letters, spelling) or not (is_first or all(map(spelling.unspaced, crib_words))):
                 continue
-            if number and not all(map(spelling.unspaced, crib_words)):
-                continue  # a word in other letters
             try:
                 puzzle = make_puzzle(text, spelling, **kind)
                 known = check_cribs(puzzle, cribs, crib_text)
             except UserError as error:
                 refused = refused or error
                 continue
-            if number == 0 or puzzle.kind != "ascii":
+            if is_first or puzzle.kind != "ascii":
                 n_made += 1
                 yield Attempt(puzzle, known)
         if refused is not None and n_made == 0:
             raise refused
-        if n_made == 0:  # no alphabet is like the text's: its letters are signs like any others
-            puzzle = make_puzzle(text, self.language, **kind)
-            yield Attempt(puzzle, check_cribs(puzzle, cribs, crib_text))
+        if not can_hold(letters, self.language):  # letters of another alphabet may be signs like any others
+            try:
+                puzzle = make_puzzle(text, self.language, **kind)
+                known = check_cribs(puzzle, cribs, crib_text)
+            except UserError:
+                if n_made == 0:
+                    raise
+                return
+            if n_made == 0 or puzzle.kind == "glyphs":
+                yield Attempt(puzzle, known)
 
     def key_posterior(
         self, text: str | Sequence[str], *, alphabet: Alphabet = "auto", unspaced: bool = False

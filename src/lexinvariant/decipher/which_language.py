@@ -20,7 +20,7 @@ from lexinvariant.decipher.decipherment import KeyPosterior, log_number_of_keys
 from lexinvariant.decipher.features import is_flat
 from lexinvariant.decipher.language import Effort, Language
 from lexinvariant.decipher.search import SearchProblem
-from lexinvariant.decipher.verdict import MOST_UNREAD
+from lexinvariant.decipher.verdict import MOST_UNREAD, SHORT
 
 ENOUGH = 0.9
 """A reading in the first language that is so likely to be one, and costs what texts in it do, is not compared with
@@ -57,7 +57,8 @@ def read_in_best_language(
 ) -> KeyPosterior:
     """The best keys in the language that a text is likeliest to be in, and in the spelling that suits it best.
 
-    The first attempt is enough if it reads the text well, and if its language has no other spelling.
+    The first attempt is enough if it reads the text well and its language has no other spelling, or if the text is so
+    short that it could be in any language.
     """
     language = first.puzzle.language
     found: list[KeyPosterior] = []
@@ -66,8 +67,10 @@ def read_in_best_language(
         p = found[0].reading().probability
         if not finds_language or (p >= ENOUGH and not _is_stuck(found[0])):
             return replace(found[0], languages={language.name: p} if finds_language else {})
-    preferred, attempts = found.copy(), [first, *(other for other in others if not _is_flat(other.puzzle))]
-    if len(attempts) == 1:
+    is_short = bool(found) and found[0].n_letters <= SHORT
+    rest = [] if is_short else [other for other in others if not _is_flat(other.puzzle)]
+    preferred, attempts = found.copy(), [first, *rest]
+    if not rest:
         return found[0] if found and not _is_stuck(found[0]) else read(first, True)
     cost = _quick_costs([attempt for attempt in attempts if attempt.puzzle.kind != "ascii"])
     close = [
