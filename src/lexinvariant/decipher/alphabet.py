@@ -37,7 +37,7 @@ characters, all enciphered, one in twenty is below it; of homophonic ones with 3
 _SAMPLE = 20_000  # cells of a long text that are looked at to see what was enciphered
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Puzzle:
     """A ciphertext whose symbols are numbered by first occurrence."""
 
@@ -84,6 +84,11 @@ class Puzzle:
             first_T[0] = not kept_T[0]
         row = self.symbol_T[first_T]
         return row[:-1] if len(row) and row[-1] == WORD_BREAK else row
+
+    def symbol(self, cell: str) -> str | None:
+        """The cipher symbol that a cell is, whatever its case; None where it stands for itself."""
+        name = self.language.letter(cell) if self.kind == "letters" else cell
+        return name if name in self.symbols else None
 
     def plaintext(self, key: Mapping[str, str]) -> str:
         """The text with every symbol replaced by what it stands for; capitals stay capitals."""

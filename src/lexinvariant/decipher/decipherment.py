@@ -52,6 +52,8 @@ class Decipherment:
     """How the ciphertext is written: characters, numbers, pairs, tokens, morse."""
     cells: str | tuple[str, ...] = field(repr=False)
     """The ciphertext in pieces of one symbol each."""
+    symbol_of: dict[str, str] = field(repr=False)
+    """The cipher symbol that each of these pieces is: that of a capital is the small letter."""
     seconds: float = 0.0
     letter_confidence: tuple[float, ...] = ()
     """Where no key of symbols gives the plaintext (several alphabets, other places): for every letter of it in turn,
@@ -60,11 +62,17 @@ class Decipherment:
     def to_json(self) -> dict[str, Any]:
         """As `lexinvariant decipher --json` prints it."""
         shown = asdict(self) | {"seconds": round(self.seconds, 3)}
-        del shown["cells"]
+        del shown["cells"], shown["symbol_of"]
         return shown
 
 
-@dataclass(frozen=True)
+def log_number_of_keys(problem: SearchProblem) -> float:
+    """The logarithm of how many keys there are."""
+    n_letters, n_pinned = len(problem.letters), len(problem.pinned)
+    return lgamma(n_letters - n_pinned + 1) - lgamma(n_letters - problem.n_symbols + 1)
+
+
+@dataclass(frozen=True, eq=False)
 class KeyPosterior:
     """Candidate keys of one ciphertext with their costs, and the evidence that the costs come from."""
 
@@ -76,6 +84,8 @@ class KeyPosterior:
     parameters: Mapping[str, int | str] = field(default_factory=dict)
     log_keys: float | None = None
     """The logarithm of how many keys there were to choose from; None: all."""
+    languages: Mapping[str, float] = field(default_factory=dict)
+    """How likely each language is, where it was found out."""
 
     @cached_property
     def n_letters(self) -> int:
@@ -98,6 +108,8 @@ class KeyPosterior:
     @property
     def description(self) -> float:
         """Nats a letter to write the text down: what the best key costs, and which of all keys it is."""
+        if self.evidence == "homophonic":  # which symbol stands for a letter that has several is told, too
+            return float(self.candidates.cost_N[0]) / self.n_letters
         return (self.ngram_cost + self.effort) / self.n_letters
 
     @property
@@ -105,8 +117,7 @@ class KeyPosterior:
         """The logarithm of how many keys there were to choose from."""
         if self.log_keys is not None:
             return self.log_keys
-        n_letters, n_pinned = len(self.problem.letters), len(self.problem.pinned)
-        return lgamma(n_letters - n_pinned + 1) - lgamma(n_letters - self.problem.n_symbols + 1)
+        return log_number_of_keys(self.problem)
 
     def reading(self) -> Reading:
         """How good the best key's reading is, for the verdict."""
@@ -144,7 +155,7 @@ class KeyPosterior:
         letters = self.problem.ngram.alphabet
         return {symbol: letters[v] for symbol, v in zip(self.puzzle.symbols, key_S, strict=True)}
 
-    def decipherment(self, top: int, certain: Collection[int] = ()) -> Decipherment:
+    def decipherment(self, top: int, certain: Collection[str] = ()) -> Decipherment:
         """The best key, how sure each of its symbols is, the next best keys, and the verdict on all of it.
 
         Symbols that somebody knows are `certain`; where a known word stands is not.
@@ -152,11 +163,11 @@ class KeyPosterior:
         puzzle = self.puzzle
         calibration = puzzle.language.calibrations.of(self.evidence)
         reading = self.reading()
-        verdict = verdict_of(puzzle, reading)
+        verdict = verdict_of(puzzle, reading, self.languages)
         letter_S, share_S, weight_N = self.best_key(calibration)
         # A symbol is right if the text was read at all and the key is right about it.
         p_S = verdict.symbol_probability(self.n_letters) * calibration.probability(share_S)
-        p_S[list(certain)] = 1.0
+        p_S[[symbol in certain for symbol in puzzle.symbols]] = 1.0
         others = []
         for key_S, weight in zip(self.candidates.key_NS[: top + 1], weight_N, strict=False):
             if not np.array_equal(key_S, letter_S):
@@ -173,6 +184,7 @@ class KeyPosterior:
             alternatives=others[:top],
             notation=puzzle.notation,
             cells=puzzle.cells,
+            symbol_of={cell: name for cell in set(puzzle.cells) if (name := puzzle.symbol(cell)) is not None},
         )
 
     def _spaced(self, key: Mapping[str, str]) -> str | None:
@@ -192,9 +204,10 @@ def n_telling(pieces: Sequence[NDArray[np.integer]], order: int, n_letters: int)
     return round(n_letters * len(np.unique(windows, axis=0)) / len(windows))
 
 
-def verdict_of(puzzle: Puzzle, reading: Reading) -> Verdict:
-    """What a text is of which this is the best reading."""
+def verdict_of(puzzle: Puzzle, reading: Reading, languages: Mapping[str, float]) -> Verdict:
+    """What a text is of which this is the best reading; `languages` as in KeyPosterior."""
     language = puzzle.language
     symbol_T = puzzle.symbol_T[puzzle.symbol_T >= 0]
     features = measure(symbol_T, language.letter_frequencies, puzzle.letter_S)
-    return verdict_on(features, reading, language.unread_kinds, len(puzzle.symbols), puzzle.notation)
+    verdict = verdict_on(features, reading, language.unread_kinds, len(puzzle.symbols), puzzle.notation)
+    return verdict.in_languages(languages)

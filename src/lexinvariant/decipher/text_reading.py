@@ -7,13 +7,13 @@ of how many keys it was chosen, and how sure each letter is.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.decipher.alphabet import Puzzle
-from lexinvariant.decipher.decipherment import Decipherment, n_telling, verdict_of
+from lexinvariant.decipher.decipherment import Decipherment, KeyPosterior, n_telling, verdict_of
 from lexinvariant.decipher.language import Evidence
 from lexinvariant.decipher.ngram import NGram
 from lexinvariant.decipher.spacing import LONGEST, put_spaces
@@ -23,7 +23,7 @@ Ids = NDArray[np.integer]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TextReading:
     """The best plaintext that one kind of cipher makes of a text."""
 
@@ -45,6 +45,8 @@ class TextReading:
     """The logarithm of how many keys there were to choose from."""
     share_N: Floats
     """For each letter: the total weight of the keys that agree on it."""
+    languages: Mapping[str, float] = field(default_factory=dict)
+    """As in KeyPosterior."""
 
     @property
     def evidence(self) -> Evidence:
@@ -71,7 +73,7 @@ class TextReading:
             self.parameters,
         )
 
-    def decipherment(self, top: int, certain: Collection[int] = ()) -> Decipherment:
+    def decipherment(self, top: int, certain: Collection[str] = ()) -> Decipherment:
         """The plaintext, how sure each of its letters is, and the verdict; there are no cribs and no other readings."""
         puzzle, reading = self.puzzle, self.reading()
         sure_N = reading.probability * puzzle.language.calibrations.of(self.evidence).probability(
@@ -79,7 +81,7 @@ class TextReading:
         )
         letters = "".join(self.ngram.alphabet[v] for v in self.plain_N)
         letter_N = np.array([c != " " for c in letters])
-        verdict = verdict_of(puzzle, reading)
+        verdict = verdict_of(puzzle, reading, self.languages)
         put_back = not self.shows_words and verdict.status != "unread" and len(letters) <= LONGEST
         return Decipherment(
             verdict=verdict,
@@ -91,5 +93,10 @@ class TextReading:
             alternatives=[],
             notation=puzzle.notation,
             cells=puzzle.cells,
+            symbol_of={},
             letter_confidence=tuple(round(float(p), 4) for p in sure_N[letter_N]),
         )
+
+
+Solution = KeyPosterior | TextReading
+"""What a solver finds in one language: both tell their cost, a `Reading` and, in the end, a `Decipherment`."""

@@ -17,6 +17,7 @@ from lexinvariant.text.letters import letters_only
 
 Into = Literal["letters", "ascii", "shapes", "words"]
 SHAPES = "★☆●○■□▲△▼▽◆◇♠♤♣♧♥♡♦♢☀☁☂☎☯♪"
+AUTO = "auto"
 MAX_ALTERNATIVES = 20
 MAX_WORDS, MAX_WORD = 10, 40  # cribs by word, and characters of one
 MAX_SEED = 2**53  # beyond it JavaScript's numbers have gaps
@@ -69,6 +70,10 @@ class CipherRequest(msgspec.Struct, frozen=True):
 class DecipherRequest(CipherRequest, frozen=True):
     """Asks for the verdict and the best reading."""
 
+    language: Annotated[
+        str,
+        Meta(pattern="^[a-z]*$", description="'auto' or the name of a language that comes with the package"),
+    ] = AUTO
     crib_words: Words = []
     top: Top = 3
 

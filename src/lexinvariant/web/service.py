@@ -8,13 +8,21 @@ from typing import Any
 import lexinvariant
 from lexinvariant.api import Model
 from lexinvariant.decipher.decipherment import Decipherment
+from lexinvariant.decipher.language import bundled_languages, load_language
 from lexinvariant.decipher.solve import Solver
 from lexinvariant.decipher.trace import LENGTHS, Trace, trace
 from lexinvariant.decipher.votes import check_head
 from lexinvariant.decipher.words import check_word_model, read_words
 from lexinvariant.errors import UserError
 from lexinvariant.web.examples import MESSAGE, examples, word_example
-from lexinvariant.web.requests import CipherRequest, DecipherRequest, Question, TraceRequest, WordsRequest
+from lexinvariant.web.requests import (
+    AUTO,
+    CipherRequest,
+    DecipherRequest,
+    Question,
+    TraceRequest,
+    WordsRequest,
+)
 from lexinvariant.web.worker import Answer, Worker
 
 LONGEST_IN_WORDS = 20_000
@@ -86,10 +94,19 @@ class Service:
         answer: Decipherment | Trace
         if isinstance(question, DecipherRequest):
             known |= {"crib_words": question.crib_words, "top": question.top}
-            answer = self.solver.read([question.text], **known)[0]
+            answer = self._solver(question.language).read([question.text], **known)[0]
         else:
             answer = trace(self.model, question.text, **known)
         return answer.to_json()
+
+    def _solver(self, language: str) -> Solver:
+        if language == AUTO:
+            return self.solver
+        if language not in bundled_languages():
+            raise UserError(
+                f"There is no language {language!r}: give {AUTO} or {', '.join(bundled_languages())}."
+            )
+        return Solver(self.model, language=load_language(language))
 
     def _read_words(self, question: WordsRequest) -> dict[str, Any]:
         if self.word_model is None:

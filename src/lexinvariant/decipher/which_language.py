@@ -1,0 +1,292 @@
+"""Which language a ciphertext is in, and what kind of cipher: the shortest description of the text that is found.
+
+English (or the language that was given) is tried first, and is enough where it reads the text well. Otherwise the
+letters rule most languages out: a text with an ą in it is Polish, or nobody's. For every kind of cipher that the text
+may be, a quick look under each language that is left tells what the text costs at best, and what comes close is read in
+full. Readings are compared by the nats that it takes to write the text down: what it costs under its best key, and
+which of all keys that is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import log
+
+import numpy as np
+
+from lexinvariant.decipher import homophonic, search
+from lexinvariant.decipher.alphabet import Puzzle
+from lexinvariant.decipher.crib_words import pinned_by_words
+from lexinvariant.decipher.decipherment import KeyPosterior, log_number_of_keys
+from lexinvariant.decipher.features import is_flat
+from lexinvariant.decipher.language import Effort, Language
+from lexinvariant.decipher.ordered_keys import read_in_order
+from lexinvariant.decipher.polyalphabetic import column_nats, looks_polyalphabetic, read_polyalphabetic
+from lexinvariant.decipher.search import SearchProblem
+from lexinvariant.decipher.substitution import letter_problem
+from lexinvariant.decipher.text_reading import Solution, TextReading
+from lexinvariant.decipher.transposition import letter_nats, looks_transposed, read_transposition
+from lexinvariant.decipher.verdict import LEAST_READ, MOST_UNREAD, SHORT
+
+CERTAIN = 0.99
+"""A reading by one of few keys that is so likely needs no search."""
+ENOUGH = 0.9
+"""A reading in the first language that is so likely to be one, and costs what texts in it do, is not compared with
+others: a language may look much like another."""
+PREFERENCE = 6.0
+"""Nats by which a text must cost less in another language than in the first, to be taken for that."""
+CLOSE = 16.0
+"""Nats beyond the best quick look within which a text is also read in full..."""
+READ_IN_FULL = 5
+"""... in so many languages and spellings at most."""
+MOST_FOREIGN = 0.03
+"""Of a text's letters: where more are not of an alphabet, the text is not written in it."""
+INVERSE_TEMPERATURE = 0.3
+"""From differences of nats to probabilities: well below 1, since n-grams are surer than they should be."""
+_LOOKED_AT = 20_000  # characters, to see which letters there are
+_SEARCHED = 240  # symbols
+_QUICK = Effort(n_keys=64, n_swaps=1000, start_inverse_temperature=0.3)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A text as a puzzle in one spelling of one language, and what is known of its key."""
+
+    puzzle: Puzzle
+    known: Mapping[int, str]
+    crib_words: tuple[str, ...] = ()
+
+    @cached_property
+    def pinned(self) -> Mapping[int, str]:
+        """What is known, and what the known words say where they fit best."""
+        return pinned_by_words(self.puzzle, self.known, self.crib_words) if self.crib_words else self.known
+
+
+Search = Callable[[Attempt, bool], KeyPosterior]
+"""Searches for the best keys of symbols, patiently or not."""
+
+
+@dataclass(frozen=True)
+class OtherKind:
+    """A kind of cipher that has no key of symbols."""
+
+    read: Callable[[Puzzle], TextReading | None]
+    looks_so: Callable[[Puzzle], bool]
+    quick_nats: Callable[[Puzzle], float]
+    """About what the text costs in the puzzle's language: tells which languages are worth a reading."""
+
+
+OTHER_KINDS = (
+    OtherKind(read_polyalphabetic, looks_polyalphabetic, column_nats),
+    OtherKind(read_transposition, looks_transposed, letter_nats),
+)
+
+
+def read_in_best_language(
+    first: Attempt, others: Iterable[Attempt], search_keys: Search, finds_language: bool
+) -> Solution:
+    """The best reading, in the language that the text is likeliest to be in and the spelling that suits it best.
+
+    The first attempt is enough if it reads the text well and its language has no other spelling, or if the text is so
+    short that it could be in any language.
+    """
+    language = first.puzzle.language
+    has_spellings = len(language.spellings) > 1
+    is_alone = not finds_language and not has_spellings
+    kinds = () if first.known or first.crib_words else OTHER_KINDS
+    found = _Readings(first.puzzle, is_preferred=not has_spellings)
+    if not has_spellings:
+        found.add(_read_alone(first, search_keys, kinds, patient=is_alone))
+        p = found.best.reading().probability
+        if p >= CERTAIN or (p >= ENOUGH and not _is_stuck(found.best)):
+            return replace(found.best, languages={language.name: p} if finds_language else {})
+    is_short = not has_spellings and first.puzzle.count_S.sum() <= SHORT
+    attempts = [first] if is_alone or is_short else [first, *others]
+    quick = _quick_key_nats(attempts) if attempts[1:] else {}
+    for attempt in _closest(attempts, quick) or [first]:
+        if not found.has(attempt.puzzle):
+            found.add(_read_alone(attempt, search_keys, (), patient=False))
+    if not is_alone and _is_stuck(found.best):
+        again = next(attempt for attempt in attempts if attempt.puzzle is found.best.puzzle)
+        found.add(_read_alone(again, search_keys, (), patient=True))
+    if found.best.reading().probability < LEAST_READ:
+        for kind in kinds:
+            found.add(_read_as(kind, attempts, was_tried=not has_spellings))
+    return replace(found.best, languages=found.shares(quick) if finds_language else {})
+
+
+def _read_alone(
+    attempt: Attempt, search_keys: Search, kinds: Iterable[OtherKind], patient: bool
+) -> list[Solution]:
+    """Readings in one language; if one is certain, it is the last."""
+    puzzle = attempt.puzzle
+    found: list[Solution] = []
+
+    def is_certain() -> bool:
+        return bool(found) and found[-1].reading().probability >= CERTAIN
+
+    if puzzle.letter_S is not None:
+        ordered = read_in_order(puzzle, letter_problem(puzzle, attempt.pinned, puzzle.spaced))
+        found += [ordered] if ordered is not None else []
+    # What a text looks like is tried first: a search among all keys for one that is none takes longest.
+    for kind in kinds:
+        if not is_certain() and kind.looks_so(puzzle) and (reading := kind.read(puzzle)) is not None:
+            found.append(reading)
+    if not is_certain():
+        found.append(search_keys(attempt, patient))
+    return found
+
+
+def _read_as(kind: OtherKind, attempts: Sequence[Attempt], was_tried: bool) -> list[TextReading]:
+    """Readings in the first language, unless it `was_tried` because the text looked so, and where it looks so, in those
+    that come close.
+    """
+    first, likely = attempts[0], [attempt for attempt in attempts if kind.looks_so(attempt.puzzle)]
+    nats = {attempt.puzzle: kind.quick_nats(attempt.puzzle) for attempt in likely}
+    tried = [attempt for attempt in _closest(likely, nats) if attempt is not first]
+    if not (was_tried and first in likely):
+        tried.append(first)
+    readings = [kind.read(attempt.puzzle) for attempt in tried]
+    return [reading for reading in readings if reading is not None]
+
+
+class _Readings:
+    """Readings of one text so far."""
+
+    def __init__(self, first: Puzzle, is_preferred: bool) -> None:
+        self._first, self._is_preferred = first, is_preferred
+        self._found: list[Solution] = []
+
+    def add(self, found: Iterable[Solution]) -> None:
+        self._found += found
+
+    def has(self, puzzle: Puzzle) -> bool:
+        return any(solution.puzzle is puzzle for solution in self._found)
+
+    @property
+    def best(self) -> Solution:
+        """The shortest description of the text: by a key of symbols, if that reads it, or else any. Where none is a
+        reading, the one in the first language, beside which it is told what else it may be.
+        """
+
+        def shortest(found: Iterable[Solution]) -> Solution:
+            return min(found, key=self._nats_per_letter)
+
+        keys = [solution for solution in self._found if isinstance(solution, KeyPosterior)]
+        best = shortest(keys or self._found)
+        if best.reading().probability < LEAST_READ:
+            likely = [s for s in self._found if s.reading().probability > MOST_UNREAD]
+            best = shortest([best, *likely])
+        if best.reading().probability <= MOST_UNREAD and self._is_preferred:
+            best = shortest(key for key in keys if key.puzzle is self._first)
+        return best
+
+    def _nats_per_letter(self, solution: Solution) -> float:
+        """What it takes to write the text down as a ciphertext of its language."""
+        n = solution.n_letters
+        preferred = self._is_preferred and solution.puzzle is self._first
+        foreign = _foreign_nats(solution.puzzle, n)
+        return solution.description + (foreign - PREFERENCE * preferred) / n
+
+    def shares(self, quick: Mapping[Puzzle, float]) -> dict[str, float]:
+        """How likely each language is, the likeliest first: by the nats that the text costs beyond its best reading, or
+        beyond the best quick one where it was not read in full.
+        """
+        best = self.best
+        alike = [s for s in self._found if isinstance(s, TextReading) == isinstance(best, TextReading)]
+        least = self._nats_per_letter(best)
+        nats: dict[str, float] = {}
+        for puzzle, cost in quick.items() if isinstance(best, KeyPosterior) else ():
+            name = puzzle.language.name
+            nats[name] = min(cost - min(quick.values()), nats.get(name, np.inf))
+        nats |= {solution.puzzle.language.name: np.inf for solution in alike}
+        for solution in alike:
+            name = solution.puzzle.language.name
+            nats[name] = min((self._nats_per_letter(solution) - least) * best.n_letters, nats[name])
+        weight = {name: float(np.exp(-INVERSE_TEMPERATURE * cost)) for name, cost in nats.items()}
+        total = sum(weight.values())
+        return {name: weight[name] / total for name in sorted(weight, key=lambda name: -weight[name])}
+
+
+def _is_stuck(solution: Solution) -> bool:
+    """Whether it costs so much that a patient search would go on."""
+    if isinstance(solution, TextReading) or solution.evidence == "characters":
+        return False
+    puzzle, settings = solution.puzzle, solution.puzzle.language.letter_search
+    spaced = " " in solution.problem.ngram.alphabet
+    goes_on = puzzle.kind == "glyphs" or not _is_flat(puzzle)
+    return goes_on and solution.nats_per_symbol > settings.stuck_above(spaced)
+
+
+def _is_flat(puzzle: Puzzle) -> bool:
+    """Whether symbols are too evenly distributed for the letters of the language."""
+    return is_flat(puzzle.count_S, puzzle.language.letter_frequencies)
+
+
+def letters_of(text: str | Sequence[str]) -> Counter[str]:
+    """The letters of any alphabet in (the beginning of) a text."""
+    return Counter(c for c in "".join(text[:_LOOKED_AT]) if c.isalpha())
+
+
+def share_of_foreign(letters: Mapping[str, int], language: Language) -> float:
+    """The share of the letters that the language does not have."""
+    own = set(language.letters + language.capitals)
+    foreign = sum(n for letter, n in letters.items() if letter not in own)
+    return foreign / max(1, sum(letters.values()))
+
+
+def can_hold(letters: Mapping[str, int], language: Language) -> bool:
+    """Whether a text of these letters may be one in this language's alphabet."""
+    return share_of_foreign(letters, language) <= MOST_FOREIGN
+
+
+def _closest(attempts: Sequence[Attempt], nats: Mapping[Puzzle, float]) -> list[Attempt]:
+    """Those in which the text costs least at a quick look."""
+    least = min(nats.values(), default=0.0)
+    close = [attempt for attempt in attempts if nats.get(attempt.puzzle, np.inf) <= least + CLOSE]
+    return sorted(close, key=lambda attempt: nats[attempt.puzzle])[:READ_IN_FULL]
+
+
+def _quick_key_nats(attempts: Sequence[Attempt]) -> dict[Puzzle, float]:
+    """What a text costs at best by a key of symbols, by quick searches: in the spelling of fewest letters of every
+    language that it may be in, and in the other spellings of those that come close.
+    """
+    possible = [a for a in attempts if a.puzzle.is_homophonic or not _is_flat(a.puzzle)]
+    possible = [attempt for attempt in possible if attempt.puzzle.kind != "ascii"]
+    by_size = sorted(possible, key=lambda attempt: -len(attempt.puzzle.language.letters))
+    fewest = {attempt.puzzle.language.name: attempt for attempt in by_size}
+    nats = {name: _quick_nats(attempt) for name, attempt in fewest.items()}
+    close = {name for name, cost in nats.items() if cost <= min(nats.values()) + CLOSE}
+    cost = {attempt.puzzle: nats[name] for name, attempt in fewest.items()}
+    for attempt in possible:
+        if attempt.puzzle not in cost and attempt.puzzle.language.name in close:
+            cost[attempt.puzzle] = _quick_nats(attempt)
+    return cost
+
+
+def _quick_nats(attempt: Attempt) -> float:
+    puzzle, language = attempt.puzzle, attempt.puzzle.language
+    ngram = language.ngram("spaced-short" if puzzle.spaced else "unspaced-short")
+    pinned = {symbol: ngram.alphabet.index(plain) for symbol, plain in attempt.known.items()}
+    letters = np.arange(len(language.letters))
+    problem = SearchProblem(ngram, [puzzle.words[:_SEARCHED]], len(puzzle.symbols), letters, pinned)
+    rng = np.random.default_rng(0)
+    if puzzle.is_homophonic:
+        nats = homophonic.quick_nats(problem)
+    else:
+        noise = language.letter_search.first_key_rank_noise
+        first_SR = search.keys_by_frequency(problem, _QUICK.n_keys, noise, rng)
+        candidates, _ = search.anneal(problem, first_SR, _QUICK, rng)
+        nats = float(candidates.cost_N[0]) + log_number_of_keys(problem)
+    return nats + _foreign_nats(puzzle, _SEARCHED)
+
+
+def _foreign_nats(puzzle: Puzzle, n: int) -> float:
+    """What the letters cost that an alphabet does not have, which stand for themselves: as much as random ones."""
+    if puzzle.kind != "letters":
+        return 0.0
+    share = share_of_foreign(letters_of(puzzle.cells), puzzle.language)
+    return share * min(n, len(puzzle.cells)) * log(len(puzzle.language.letters))
