@@ -119,6 +119,11 @@ class KeyPosterior:
             return self.log_keys
         return log_number_of_keys(self.problem)
 
+    @property
+    def may_be_read(self) -> bool:
+        """Whether the best key's reading may be one."""
+        return self.reading().probability > MOST_UNREAD
+
     def reading(self) -> Reading:
         """How good the best key's reading is, for the verdict."""
         language = self.puzzle.language

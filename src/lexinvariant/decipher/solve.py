@@ -143,7 +143,7 @@ class Solver:
                 if n_made == 0:
                     raise
                 return
-            if n_made == 0 or made.puzzle.kind == "glyphs":
+            if n_made == 0 or (made.puzzle.kind == "glyphs" and not made.puzzle.is_homophonic):
                 yield made
 
     def _spellings(self) -> Iterator[Language]:

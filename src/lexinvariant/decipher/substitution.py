@@ -20,7 +20,7 @@ from lexinvariant.decipher.alphabet import WORD_BREAK, Alphabet, Puzzle, make_pu
 from lexinvariant.decipher.decipherment import KeyPosterior
 from lexinvariant.decipher.features import is_flat
 from lexinvariant.decipher.judge import rank_by_judge
-from lexinvariant.decipher.language import Language, Stages
+from lexinvariant.decipher.language import Language, Stages, Table
 from lexinvariant.decipher.ngram import NGram
 from lexinvariant.decipher.search import Candidates, SearchProblem
 from lexinvariant.decipher.verdict import LEAST_READ
@@ -63,7 +63,7 @@ class KeySearch:
         unspaced: bool = False,
         patient: bool = True,
     ) -> KeyPosterior:
-        """The best keys of all; one who is not patient does not search again where a search got stuck."""
+        """The best keys of all; one who is not patient does not go on where what was found is no reading."""
         if puzzle.kind == "ascii":
             return self._search_characters(puzzle, known)
         if puzzle.is_homophonic:
@@ -78,7 +78,7 @@ class KeySearch:
         makes_sense = best.nats_per_symbol <= settings.not_language_above
         if puzzle.kind == "letters" or makes_sense or not long_enough:
             return best
-        if not patient or not self._may_be_characters(puzzle, alphabet):
+        if not self._may_be_characters(puzzle, alphabet) or not (patient or best.may_be_read):
             return best
         other = self._search_all_characters(puzzle, known)
         return min(best, other, key=lambda posterior: posterior.nats_per_symbol)
@@ -113,9 +113,11 @@ class KeySearch:
         problem = letter_problem(puzzle, known, spaced)
         problem = replace(problem, pieces=_sample_pieces(puzzle.words, most, n_symbols))
         candidates = homophonic.find_keys(problem, short, homophonic.FIRST)
+        log_keys = homophonic.log_keys(n_symbols - len(known), language.letter_frequencies)
         is_stuck = _nats_per_symbol(problem, candidates) > settings.stuck_above(spaced)
-        may_be_read = puzzle.count_S.sum() >= homophonic.LEAST_PER_SYMBOL * n_symbols
-        if patient and may_be_read and is_stuck:
+        is_long = puzzle.count_S.sum() >= homophonic.LEAST_PER_SYMBOL * n_symbols
+        found = KeyPosterior(puzzle, problem, candidates, "homophonic", log_keys=log_keys)
+        if is_long and is_stuck and (patient or found.may_be_read):
             again = homophonic.find_keys(problem, short, homophonic.RETRY)
             candidates = search.merge_candidates(problem, [candidates, again])
         if len(puzzle.words) > most:
@@ -127,9 +129,8 @@ class KeySearch:
                 replace(puzzle, spaced=False).words, settings.compared_symbols, n_symbols
             )
             problem = replace(problem, ngram=language.ngram("unspaced"), pieces=letters)
-        log_keys = homophonic.log_keys(n_symbols - len(known), language.letter_frequencies)
         facts = {"symbols": n_symbols}
-        return KeyPosterior(puzzle, problem, candidates, "homophonic", "homophonic", facts, log_keys)
+        return replace(found, problem=problem, candidates=candidates, kind="homophonic", parameters=facts)
 
     def _search_letters(
         self, puzzle: Puzzle, known: Mapping[int, str], spaced: bool, patient: bool
@@ -146,7 +147,9 @@ class KeySearch:
         band = settings.band(n)
         candidates = _anneal_in_stages(problem, short, band.first, settings.first_key_rank_noise)
         is_stuck = _nats_per_symbol(problem, candidates) > settings.stuck_above(spaced)
-        if patient and band.retry and is_stuck and not is_flat(puzzle.count_S, language.letter_frequencies):
+        found = KeyPosterior(puzzle, problem, candidates, "spaced" if spaced else "unspaced")
+        goes_on = is_stuck and not is_flat(puzzle.count_S, language.letter_frequencies)
+        if goes_on and band.retry and (patient or found.may_be_read):
             again = _anneal_in_stages(problem, short, band.retry, settings.first_key_rank_noise)
             candidates = search.merge_candidates(problem, [candidates, again])
         if len(row) > settings.searched_symbols:
@@ -154,7 +157,7 @@ class KeySearch:
             key_NS = candidates.key_NS[: settings.compared_keys]
             candidates = search.unique_candidates(problem, key_NS.T, search.costs(problem, key_NS))
         candidates = _hill_climb(problem, candidates)
-        found = KeyPosterior(puzzle, problem, candidates, "spaced" if spaced else "unspaced")
+        found = replace(found, problem=problem, candidates=candidates)
         words_known = puzzle.spaced or not spaced
         asks = (
             n <= language.judging.max_symbols and words_known and n_symbols > len(known) and self._use_judge
@@ -194,10 +197,13 @@ class KeySearch:
         return KeyPosterior(puzzle, problem, _hill_climb(problem, candidates), "characters")
 
 
-def letter_problem(puzzle: Puzzle, known: Mapping[int, str], spaced: bool) -> SearchProblem:
-    """Which letters the symbols of (samples of) a text stand for, under long n-grams."""
+def letter_problem(
+    puzzle: Puzzle, known: Mapping[int, str], spaced: bool, short: bool = False
+) -> SearchProblem:
+    """Which letters the symbols of (samples of) a text stand for, under long n-grams or short ones."""
     language = puzzle.language
-    ngram = language.ngram("spaced" if spaced else "unspaced")
+    tables: tuple[Table, Table] = ("spaced", "spaced-short") if spaced else ("unspaced", "unspaced-short")
+    ngram = language.ngram(tables[short])
     n_symbols = len(puzzle.symbols)
     n_letters = ngram.size if spaced and not puzzle.spaced else len(language.letters)
     pinned = {symbol: ngram.alphabet.index(plain) for symbol, plain in known.items()}

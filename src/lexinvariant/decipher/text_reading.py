@@ -17,7 +17,7 @@ from lexinvariant.decipher.decipherment import Decipherment, KeyPosterior, n_tel
 from lexinvariant.decipher.language import Evidence
 from lexinvariant.decipher.ngram import NGram
 from lexinvariant.decipher.spacing import LONGEST, put_spaces
-from lexinvariant.decipher.verdict import Kind, Reading
+from lexinvariant.decipher.verdict import MOST_UNREAD, Kind, Reading
 
 Ids = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -56,6 +56,10 @@ class TextReading:
     def description(self) -> float:
         """Nats a letter to write the text down: what it costs, and which of all keys it is."""
         return (self.cost + self.log_keys) / self.n_letters
+
+    @property
+    def may_be_read(self) -> bool:
+        return self.reading().probability > MOST_UNREAD
 
     def reading(self) -> Reading:
         language = self.puzzle.language

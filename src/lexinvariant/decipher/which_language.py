@@ -29,19 +29,21 @@ from lexinvariant.decipher.search import SearchProblem
 from lexinvariant.decipher.substitution import letter_problem
 from lexinvariant.decipher.text_reading import Solution, TextReading
 from lexinvariant.decipher.transposition import letter_nats, looks_transposed, read_transposition
-from lexinvariant.decipher.verdict import LEAST_READ, MOST_UNREAD, SHORT
+from lexinvariant.decipher.verdict import LEAST_READ
 
 CERTAIN = 0.99
 """A reading by one of few keys that is so likely needs no search."""
-ENOUGH = 0.9
-"""A reading in the first language that is so likely to be one, and costs what texts in it do, is not compared with
-others: a language may look much like another."""
+ENOUGH, STRANGE = 0.9, 0.25
+"""A reading in the first language that is so likely to be one is not compared with others, unless it costs so many nats
+a symbol more than where a search is taken to be stuck: a language may look much like another."""
 PREFERENCE = 6.0
 """Nats by which a text must cost less in another language than in the first, to be taken for that."""
 CLOSE = 16.0
 """Nats beyond the best quick look within which a text is also read in full..."""
 READ_IN_FULL = 5
 """... in so many languages and spellings at most."""
+LEAST_COMPARED = 40
+"""Letters: the keys of a shorter text could make sense of it in any language."""
 MOST_FOREIGN = 0.03
 """Of a text's letters: where more are not of an alphabet, the text is not written in it."""
 INVERSE_TEMPERATURE = 0.3
@@ -90,8 +92,8 @@ def read_in_best_language(
 ) -> Solution:
     """The best reading, in the language that the text is likeliest to be in and the spelling that suits it best.
 
-    The first attempt is enough if it reads the text well and its language has no other spelling, or if the text is so
-    short that it could be in any language.
+    The first attempt is enough if it reads the text well and its language has no other spelling. If the text is so
+    short that some key makes sense of it in any language, only the few keys in the alphabet's order are compared.
     """
     language = first.puzzle.language
     has_spellings = len(language.spellings) > 1
@@ -101,15 +103,18 @@ def read_in_best_language(
     if not has_spellings:
         found.add(_read_alone(first, search_keys, kinds, patient=is_alone))
         p = found.best.reading().probability
-        if p >= CERTAIN or (p >= ENOUGH and not _is_stuck(found.best)):
+        if p >= CERTAIN or (p >= ENOUGH and not _is_stuck(found.best, STRANGE)):
             return replace(found.best, languages={language.name: p} if finds_language else {})
-    is_short = not has_spellings and first.puzzle.count_S.sum() <= SHORT
-    attempts = [first] if is_alone or is_short else [first, *others]
+    attempts = [first] if is_alone else [first, *others]
+    if not has_spellings and first.puzzle.count_S.sum() < LEAST_COMPARED:
+        found.add(_read_in_order_elsewhere(attempts))
+        attempts = [first]
     quick = _quick_key_nats(attempts) if attempts[1:] else {}
-    for attempt in _closest(attempts, quick) or [first]:
+    most = quick.get(first.puzzle, np.inf) if found and found.best.may_be_read else np.inf
+    for attempt in _closest(attempts, quick, most) or [first]:
         if not found.has(attempt.puzzle):
             found.add(_read_alone(attempt, search_keys, (), patient=False))
-    if not is_alone and _is_stuck(found.best):
+    if not (is_alone or found.best.may_be_read) and _is_stuck(found.best):
         again = next(attempt for attempt in attempts if attempt.puzzle is found.best.puzzle)
         found.add(_read_alone(again, search_keys, (), patient=True))
     if found.best.reading().probability < LEAST_READ:
@@ -128,9 +133,8 @@ def _read_alone(
     def is_certain() -> bool:
         return bool(found) and found[-1].reading().probability >= CERTAIN
 
-    if puzzle.letter_S is not None:
-        ordered = read_in_order(puzzle, letter_problem(puzzle, attempt.pinned, puzzle.spaced))
-        found += [ordered] if ordered is not None else []
+    if (ordered := _read_in_order(attempt)) is not None:
+        found.append(ordered)
     # What a text looks like is tried first: a search among all keys for one that is none takes longest.
     for kind in kinds:
         if not is_certain() and kind.looks_so(puzzle) and (reading := kind.read(puzzle)) is not None:
@@ -138,6 +142,24 @@ def _read_alone(
     if not is_certain():
         found.append(search_keys(attempt, patient))
     return found
+
+
+def _read_in_order(attempt: Attempt, short: bool = False) -> KeyPosterior | None:
+    puzzle = attempt.puzzle
+    if puzzle.letter_S is None:
+        return None
+    return read_in_order(puzzle, letter_problem(puzzle, attempt.pinned, puzzle.spaced, short))
+
+
+def _read_in_order_elsewhere(attempts: Sequence[Attempt]) -> list[Solution]:
+    """By one of the few keys, in another language than the first, if that is one of the text's best under short n-grams
+    and if it is a reading.
+    """
+    ordered = {attempt.puzzle: _read_in_order(attempt, short=True) for attempt in attempts}
+    nats = {p: s.description * s.n_letters + _foreign_nats(p, s.n_letters) for p, s in ordered.items() if s}
+    closest = [attempt for attempt in _closest(attempts, nats) if attempt is not attempts[0]]
+    readings = [_read_in_order(attempt) for attempt in closest[:2]]
+    return [reading for reading in readings if reading and reading.reading().probability >= LEAST_READ]
 
 
 def _read_as(kind: OtherKind, attempts: Sequence[Attempt], was_tried: bool) -> list[TextReading]:
@@ -163,6 +185,9 @@ class _Readings:
     def add(self, found: Iterable[Solution]) -> None:
         self._found += found
 
+    def __len__(self) -> int:
+        return len(self._found)
+
     def has(self, puzzle: Puzzle) -> bool:
         return any(solution.puzzle is puzzle for solution in self._found)
 
@@ -178,9 +203,9 @@ class _Readings:
         keys = [solution for solution in self._found if isinstance(solution, KeyPosterior)]
         best = shortest(keys or self._found)
         if best.reading().probability < LEAST_READ:
-            likely = [s for s in self._found if s.reading().probability > MOST_UNREAD]
+            likely = [solution for solution in self._found if solution.may_be_read]
             best = shortest([best, *likely])
-        if best.reading().probability <= MOST_UNREAD and self._is_preferred:
+        if self._is_preferred and not best.may_be_read:
             best = shortest(key for key in keys if key.puzzle is self._first)
         return best
 
@@ -196,6 +221,8 @@ class _Readings:
         beyond the best quick one where it was not read in full.
         """
         best = self.best
+        if not quick and {s.puzzle.language.name for s in self._found} == {best.puzzle.language.name}:
+            return {best.puzzle.language.name: best.reading().probability}  # it was compared with nothing
         alike = [s for s in self._found if isinstance(s, TextReading) == isinstance(best, TextReading)]
         least = self._nats_per_letter(best)
         nats: dict[str, float] = {}
@@ -211,14 +238,14 @@ class _Readings:
         return {name: weight[name] / total for name in sorted(weight, key=lambda name: -weight[name])}
 
 
-def _is_stuck(solution: Solution) -> bool:
-    """Whether it costs so much that a patient search would go on."""
+def _is_stuck(solution: Solution, by: float = 0.0) -> bool:
+    """Whether it costs so much, by so many nats a symbol, that a patient search would go on."""
     if isinstance(solution, TextReading) or solution.evidence == "characters":
         return False
     puzzle, settings = solution.puzzle, solution.puzzle.language.letter_search
     spaced = " " in solution.problem.ngram.alphabet
     goes_on = puzzle.kind == "glyphs" or not _is_flat(puzzle)
-    return goes_on and solution.nats_per_symbol > settings.stuck_above(spaced)
+    return goes_on and solution.nats_per_symbol > settings.stuck_above(spaced) + by
 
 
 def _is_flat(puzzle: Puzzle) -> bool:
@@ -243,10 +270,12 @@ def can_hold(letters: Mapping[str, int], language: Language) -> bool:
     return share_of_foreign(letters, language) <= MOST_FOREIGN
 
 
-def _closest(attempts: Sequence[Attempt], nats: Mapping[Puzzle, float]) -> list[Attempt]:
-    """Those in which the text costs least at a quick look."""
-    least = min(nats.values(), default=0.0)
-    close = [attempt for attempt in attempts if nats.get(attempt.puzzle, np.inf) <= least + CLOSE]
+def _closest(
+    attempts: Sequence[Attempt], nats: Mapping[Puzzle, float], most: float = np.inf
+) -> list[Attempt]:
+    """Those in which the text costs least at a quick look, and not more than `most`."""
+    most = min(min(nats.values(), default=0.0) + CLOSE, most)
+    close = [attempt for attempt in attempts if nats.get(attempt.puzzle, np.inf) <= most]
     return sorted(close, key=lambda attempt: nats[attempt.puzzle])[:READ_IN_FULL]
 
 

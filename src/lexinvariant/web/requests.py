@@ -62,6 +62,10 @@ class CipherRequest(msgspec.Struct, frozen=True):
     alphabet: Annotated[Alphabet, _one_of(Alphabet)] = "auto"
     unspaced: Flag = False
     notation: Annotated[Notation, _one_of(Notation)] = "auto"
+    language: Annotated[
+        str,
+        Meta(pattern="^[a-z]*$", description="'auto' or the name of a language that comes with the package"),
+    ] = AUTO
 
     def __hash__(self) -> int:
         return hash((self.text, *sorted(self.cribs.items())))
@@ -70,16 +74,12 @@ class CipherRequest(msgspec.Struct, frozen=True):
 class DecipherRequest(CipherRequest, frozen=True):
     """Asks for the verdict and the best reading."""
 
-    language: Annotated[
-        str,
-        Meta(pattern="^[a-z]*$", description="'auto' or the name of a language that comes with the package"),
-    ] = AUTO
     crib_words: Words = []
     top: Top = 3
 
 
 class TraceRequest(CipherRequest, frozen=True):
-    """Asks for what was known of the key after every symbol."""
+    """Asks for what was known of the key after every symbol; a language that is found out is English here."""
 
 
 class WordsRequest(msgspec.Struct, frozen=True):
