@@ -62,6 +62,11 @@ class Puzzle:
         return self.kind == "glyphs" and len(self.symbols) > len(self.language.letters)
 
     @cached_property
+    def is_foreign_script(self) -> bool:
+        """Whether the symbols are letters, but not those of the language: perhaps of one that nobody here knows."""
+        return self.kind == "glyphs" and all(symbol.isalpha() for symbol in self.symbols)
+
+    @cached_property
     def letter_S(self) -> NDArray[np.int64] | None:
         """The letters that the symbols are as they stand (numbers: by their places in the alphabet); None if none."""
         letters = self.language.letters

@@ -14,12 +14,17 @@ from scipy.optimize import linear_sum_assignment
 
 from lexinvariant.decipher import search
 from lexinvariant.decipher.alphabet import Puzzle
-from lexinvariant.decipher.calibration import Calibration
+from lexinvariant.decipher.calibration import Calibration, FitTest
 from lexinvariant.decipher.features import measure
 from lexinvariant.decipher.language import Evidence
 from lexinvariant.decipher.search import Candidates, SearchProblem
 from lexinvariant.decipher.spacing import LONGEST, put_spaces
 from lexinvariant.decipher.verdict import MOST_UNREAD, Kind, Reading, Verdict, verdict_on
+
+FOREIGN_SCRIPT_ODDS = 1 / 20
+"""That letters of another script are signs for this language, beside that they are a language of their own."""
+FEW_RUNS, MOST_IN_RUNS = 3, 0.05
+"""Symbols that are the third one in a row, at most; as a share of all."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -126,19 +131,18 @@ class KeyPosterior:
 
     def reading(self) -> Reading:
         """How good the best key's reading is, for the verdict."""
-        language = self.puzzle.language
-        test = language.calibrations.of(self.evidence).fit
         judged = self.evidence in ("judge_spaced", "judge_unspaced")
         cost = (float(self.candidates.cost_N[0]) if judged else self.ngram_cost) / self.n_letters
-        return Reading(
+        test = self.puzzle.language.calibrations.of(self.evidence).fit
+        return tested_reading(
+            self.puzzle,
+            test,
             self.kind,
-            test.probability(cost, self.n_telling, self.effort),
-            language.name,
-            cost,
-            test.right,
-            test.nonsense(self.n_telling, self.effort),
-            self.n_telling,
             self.parameters,
+            cost,
+            self.problem.pieces,
+            self.n_telling,
+            self.effort,
         )
 
     def best_key(self, calibration: Calibration) -> tuple[Ints, Floats, Floats]:
@@ -198,6 +202,39 @@ class KeyPosterior:
             return None
         letters = "".join(key[self.puzzle.symbols[s]] for s in self.puzzle.words)
         return put_spaces(letters, self.puzzle.language.ngram("spaced"))
+
+
+def tested_reading(
+    puzzle: Puzzle,
+    test: FitTest,
+    kind: Kind,
+    parameters: Mapping[str, int | str],
+    cost: float,
+    pieces: Sequence[NDArray[np.integer]],
+    n_telling: int,
+    log_keys: float,
+) -> Reading:
+    """How good a reading is that costs so many nats a letter, the best under exp(log_keys) keys."""
+    odds = FOREIGN_SCRIPT_ODDS if puzzle.is_foreign_script else 1.0
+    p = test.probability(cost, n_telling, log_keys)
+    in_runs = puzzle.kind != "ascii" and is_in_runs(pieces)  # code is full of spaces
+    return Reading(
+        kind,
+        0.0 if in_runs else odds * p / (odds * p + 1 - p),
+        puzzle.language.name,
+        cost,
+        test.right,
+        test.nonsense(n_telling, log_keys),
+        n_telling,
+        parameters,
+        in_runs,
+    )
+
+
+def is_in_runs(pieces: Sequence[NDArray[np.integer]]) -> bool:
+    """Whether symbols often stand three and more in a row, as those of sorted letters do and no language's."""
+    n_runs = sum(int(np.count_nonzero((p[2:] == p[1:-1]) & (p[1:-1] == p[:-2]))) for p in pieces)
+    return n_runs > max(FEW_RUNS, MOST_IN_RUNS * sum(map(len, pieces)))
 
 
 def n_telling(pieces: Sequence[NDArray[np.integer]], order: int, n_letters: int) -> int:

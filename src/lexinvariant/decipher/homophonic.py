@@ -33,7 +33,10 @@ EVENNESS = 2.0
 """How evenly the homophones of a letter are used: the parameter of a symmetric Dirichlet distribution."""
 FIRST = Stages(Effort(96, 16000, 0.4), Effort(48, 4000, 0.4))
 RETRY = Stages(Effort(96, 64000, 0.4), Effort(96, 8000, 0.3))
-QUICK = Effort(48, 6000, 0.4)
+QUICK = Effort(48, 8000, 0.4)
+"""To compare languages by..."""
+QUICK_SYMBOLS = 400
+"""... on so much of a text, or as much as it takes to see every symbol some times."""
 _N_ORDERS = 64  # different orders of the symbols
 
 Ints = NDArray[np.int32]
@@ -131,6 +134,10 @@ def _random_keys(costs: KeyCosts, n_keys: int, rng: np.random.Generator) -> Ints
     for symbol, letter in costs.problem.pinned.items():
         key_SR[symbol] = letter
     return key_SR.astype(np.int32)
+
+
+def quick_symbols(n_symbols: int) -> int:
+    return max(QUICK_SYMBOLS, LEAST_PER_SYMBOL * n_symbols)
 
 
 def quick_nats(problem: SearchProblem) -> float:

@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.decipher.alphabet import Puzzle
-from lexinvariant.decipher.decipherment import Decipherment, KeyPosterior, n_telling, verdict_of
+from lexinvariant.decipher.decipherment import (
+    Decipherment,
+    KeyPosterior,
+    n_telling,
+    tested_reading,
+    verdict_of,
+)
 from lexinvariant.decipher.language import Evidence
 from lexinvariant.decipher.ngram import NGram
 from lexinvariant.decipher.spacing import LONGEST, put_spaces
@@ -62,19 +68,11 @@ class TextReading:
         return self.reading().probability > MOST_UNREAD
 
     def reading(self) -> Reading:
-        language = self.puzzle.language
-        test = language.calibrations.of(self.evidence).fit
+        test = self.puzzle.language.calibrations.of(self.evidence).fit
         telling = n_telling([self.plain_N[: self.n_letters]], self.ngram.order, self.n_letters)
         cost = self.cost / self.n_letters
-        return Reading(
-            self.kind,
-            test.probability(cost, telling, self.log_keys),
-            language.name,
-            cost,
-            test.right,
-            test.nonsense(telling, self.log_keys),
-            telling,
-            self.parameters,
+        return tested_reading(
+            self.puzzle, test, self.kind, self.parameters, cost, [self.plain_N], telling, self.log_keys
         )
 
     def decipherment(self, top: int, certain: Collection[str] = ()) -> Decipherment:

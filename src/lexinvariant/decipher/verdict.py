@@ -117,6 +117,8 @@ class Reading:
     """... and of the best reading of nonsense of that length."""
     n_letters: int
     parameters: Mapping[str, int | str] = field(default_factory=dict)
+    in_runs: bool = False
+    """Symbols often stand three and more in a row: it is no language at all."""
 
     @property
     def misfit(self) -> float:
@@ -200,6 +202,9 @@ def verdict_on(
     """The verdict on a text with these features, of which this is the best reading."""
     p = reading.probability
     unread = classifier.probabilities(features, reading.misfit)
+    if reading.in_runs:
+        del unread["other-language"]
+        unread = {kind: share / sum(unread.values()) for kind, share in unread.items()}
     kinds = {kind: (1 - p) * share for kind, share in unread.items()}
     kinds[reading.kind] = kinds.get(reading.kind, 0.0) + p
     kinds = dict(sorted(kinds.items(), key=lambda pair: -pair[1]))
@@ -259,6 +264,8 @@ def _reasons(features: Features, reading: Reading) -> list[str]:
         f"best reading of nonsense of this length about {reading.nonsense_cost:.2f}.",
         f"Two of its symbols are the same with probability {features.coincidence:.3f} (index of coincidence).",
     ]
+    if reading.in_runs:
+        reasons.append("Symbols stand three and more in a row, as those of no language do.")
     if features.periodicity > 4:
         reasons.append(f"Symbols repeat at a distance of {features.period} more often than by chance.")
     return reasons

@@ -44,6 +44,8 @@ READ_IN_FULL = 5
 """... in so many languages and spellings at most."""
 LEAST_COMPARED = 40
 """Letters: the keys of a shorter text could make sense of it in any language."""
+LIKELY = 0.5
+"""The least probability of a reading in another language as what has no key of symbols: there are many to try."""
 MOST_FOREIGN = 0.03
 """Of a text's letters: where more are not of an alphabet, the text is not written in it."""
 INVERSE_TEMPERATURE = 0.3
@@ -172,7 +174,11 @@ def _read_as(kind: OtherKind, attempts: Sequence[Attempt], was_tried: bool) -> l
     if not (was_tried and first in likely):
         tried.append(first)
     readings = [kind.read(attempt.puzzle) for attempt in tried]
-    return [reading for reading in readings if reading is not None]
+    return [
+        reading
+        for attempt, reading in zip(tried, readings, strict=True)
+        if reading is not None and (attempt is first or reading.reading().probability >= LIKELY)
+    ]
 
 
 class _Readings:
@@ -283,8 +289,7 @@ def _quick_key_nats(attempts: Sequence[Attempt]) -> dict[Puzzle, float]:
     """What a text costs at best by a key of symbols, by quick searches: in the spelling of fewest letters of every
     language that it may be in, and in the other spellings of those that come close.
     """
-    possible = [a for a in attempts if a.puzzle.is_homophonic or not _is_flat(a.puzzle)]
-    possible = [attempt for attempt in possible if attempt.puzzle.kind != "ascii"]
+    possible = [attempt for attempt in attempts if _may_have_key(attempt.puzzle)]
     by_size = sorted(possible, key=lambda attempt: -len(attempt.puzzle.language.letters))
     fewest = {attempt.puzzle.language.name: attempt for attempt in by_size}
     nats = {name: _quick_nats(attempt) for name, attempt in fewest.items()}
@@ -296,12 +301,20 @@ def _quick_key_nats(attempts: Sequence[Attempt]) -> dict[Puzzle, float]:
     return cost
 
 
+def _may_have_key(puzzle: Puzzle) -> bool:
+    """Whether a key of symbols for letters may be found."""
+    if puzzle.is_homophonic:
+        return bool(puzzle.count_S.sum() >= homophonic.LEAST_PER_SYMBOL * len(puzzle.symbols))
+    return puzzle.kind != "ascii" and not _is_flat(puzzle)
+
+
 def _quick_nats(attempt: Attempt) -> float:
     puzzle, language = attempt.puzzle, attempt.puzzle.language
     ngram = language.ngram("spaced-short" if puzzle.spaced else "unspaced-short")
     pinned = {symbol: ngram.alphabet.index(plain) for symbol, plain in attempt.known.items()}
     letters = np.arange(len(language.letters))
-    problem = SearchProblem(ngram, [puzzle.words[:_SEARCHED]], len(puzzle.symbols), letters, pinned)
+    n_searched = homophonic.quick_symbols(len(puzzle.symbols)) if puzzle.is_homophonic else _SEARCHED
+    problem = SearchProblem(ngram, [puzzle.words[:n_searched]], len(puzzle.symbols), letters, pinned)
     rng = np.random.default_rng(0)
     if puzzle.is_homophonic:
         nats = homophonic.quick_nats(problem)
@@ -310,7 +323,7 @@ def _quick_nats(attempt: Attempt) -> float:
         first_SR = search.keys_by_frequency(problem, _QUICK.n_keys, noise, rng)
         candidates, _ = search.anneal(problem, first_SR, _QUICK, rng)
         nats = float(candidates.cost_N[0]) + log_number_of_keys(problem)
-    return nats + _foreign_nats(puzzle, _SEARCHED)
+    return nats + _foreign_nats(puzzle, n_searched)
 
 
 def _foreign_nats(puzzle: Puzzle, n: int) -> float:
