@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import lexinvariant
-from lexinvariant.decipher import which_language
+from lexinvariant.decipher import classical, which_language
 from lexinvariant.decipher.cipher import random_cipher
 from lexinvariant.decipher.describe_language import describe_language
 from lexinvariant.decipher.language import Language, bundled_languages, load_language
@@ -62,6 +62,25 @@ def test_a_text_is_read_in_its_language_and_the_language_is_named(
     assert sum(found.verdict.languages.values()) == pytest.approx(1, abs=0.01)
     assert name.capitalize() in found.verdict.sentence
     assert error_rate(plain, found.plaintext) <= 0.03
+
+
+@pytest.mark.parametrize(("number", "kind"), [(0, "vigenere"), (1, "vigenere"), (1, "columnar")])
+def test_other_kinds_of_ciphers_are_read_in_other_languages(solver: Solver, number: int, kind: str) -> None:
+    written = spelling("german", number)
+    plain = written.unspaced(GERMAN)
+    key = [written.letters.index(c) for c in "lampe"]
+    by_alphabets = classical.polyalphabetic(plain, key, "vigenere", written.letters)
+    cipher = by_alphabets if kind == "vigenere" else classical.columnar(plain, [3, 0, 4, 2, 1])
+    found = solver.read([cipher])[0]
+    assert (found.verdict.status, found.verdict.kind, found.verdict.language) == ("read", kind, "german")
+    assert found.plaintext == plain
+    assert found.spaced is not None and found.spaced.startswith("der alte w")
+    assert found.verdict.languages["german"] > 0.9
+
+
+def test_a_short_plain_text_is_told_in_any_language(solver: Solver) -> None:
+    found = solver.read(["Guten Morgen, wie geht es Ihnen?"])[0]
+    assert found.verdict.sentence == "Plain text: this is German already."
 
 
 def test_a_language_may_be_given_and_its_numbers_are_letters_too() -> None:

@@ -20,7 +20,6 @@ from lexinvariant.errors import UserError
 if TYPE_CHECKING:
     from lexinvariant.decipher.decipherment import Decipherment
 
-AUTO = "auto"
 LEVELS = ((0.9, "green"), (0.6, "yellow"), (0.0, "bold red underline"))
 """From which probability on a symbol is shown so."""
 LONGEST_KEY_LINE = 100
@@ -61,7 +60,7 @@ class Arguments:
     """What one symbol is: a character, a number, two digits, a group parted by spaces, a Morse code; auto looks."""
     top: int = 3
     """How many other readings to tell."""
-    language: str = AUTO
+    language: str = "auto"
     """The language of the plaintext: auto finds it out; else one that comes with the package (`lexinvariant language`
     `show` lists them), or a folder that `lexinvariant language build` wrote."""
     model: str | None = None
@@ -85,7 +84,7 @@ def main(argv: list[str]) -> int:
         "top": arguments.top,
     }
     keep_compiled_programs()
-    from lexinvariant.decipher.language import load_language
+    from lexinvariant.decipher.language import AUTO, load_language
     from lexinvariant.decipher.solve import Solver
 
     language = None if arguments.language == AUTO else load_language(arguments.language)

@@ -64,7 +64,9 @@ class Puzzle:
     @cached_property
     def is_foreign_script(self) -> bool:
         """Whether the symbols are letters, but not those of the language: perhaps of one that nobody here knows."""
-        return self.kind == "glyphs" and all(symbol.isalpha() for symbol in self.symbols)
+        visible = [symbol for symbol in self.symbols if not symbol.isspace()]
+        is_letters = self.kind != "letters" and all(symbol.isalpha() for symbol in visible)
+        return is_letters and any(self.language.letter(symbol) is None for symbol in visible)
 
     @cached_property
     def letter_S(self) -> NDArray[np.int64] | None:

@@ -37,8 +37,8 @@ def pinned_by_words(puzzle: Puzzle, known: Mapping[int, str], words: Sequence[st
         )
     if puzzle.is_homophonic:
         raise UserError(
-            "A known word fits anywhere in a homophonic cipher, whose letters have several symbols: give cribs symbol by "
-            "symbol, or the known beginning."
+            "A known word fits anywhere in a homophonic cipher, whose letters have several symbols: give cribs symbol "
+            "by symbol, or the known beginning."
         )
     pinned = dict(known)
     for word in sorted(words, key=len, reverse=True):

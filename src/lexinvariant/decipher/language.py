@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 LANGUAGES = Path(__file__).parents[1] / "weights" / "languages"
 ENGLISH = "english"
+AUTO = "auto"
+"""In the place of a language's name: it is to be found out."""
 LANGUAGE_FILE = "language.json"
 JUDGE_FOLDER = "judge"
 FOLDED_FOLDER = "folded"

@@ -86,7 +86,8 @@ class KeySearch:
     def _may_be_characters(self, puzzle: Puzzle, alphabet: Alphabet) -> bool:
         """Whether the glyphs may stand for capitals, digits and punctuation as well."""
         few = len(set(puzzle.cells)) <= len(self.language.characters)
-        return alphabet == "auto" and puzzle.language is self.language and few
+        possible = alphabet == "auto" and puzzle.language is self.language and few
+        return possible and not puzzle.is_foreign_script  # letters of any script stand for letters
 
     def _search_all_characters(self, puzzle: Puzzle, known: Mapping[int, str]) -> KeyPosterior:
         wider = make_puzzle(puzzle.cells, self.language, "ascii", notation=puzzle.notation)

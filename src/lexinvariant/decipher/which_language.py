@@ -38,8 +38,9 @@ ENOUGH, STRANGE = 0.9, 0.25
 a symbol more than where a search is taken to be stuck: a language may look much like another."""
 PREFERENCE = 6.0
 """Nats by which a text must cost less in another language than in the first, to be taken for that."""
-CLOSE = 16.0
-"""Nats beyond the best quick look within which a text is also read in full..."""
+CLOSE, CLOSER = 16.0, 8.0
+"""Nats beyond the best quick look within which a text is also read in full (and beyond that in the first language, if
+it may have been read in that)..."""
 READ_IN_FULL = 5
 """... in so many languages and spellings at most."""
 LEAST_COMPARED = 40
@@ -111,10 +112,14 @@ def read_in_best_language(
     if not has_spellings and first.puzzle.count_S.sum() < LEAST_COMPARED:
         found.add(_read_in_order_elsewhere(attempts))
         attempts = [first]
-    quick = _quick_key_nats(attempts) if attempts[1:] else {}
-    most = quick.get(first.puzzle, np.inf) if found and found.best.may_be_read else np.inf
-    for attempt in _closest(attempts, quick, most) or [first]:
-        if not found.has(attempt.puzzle):
+    # Letters of another alphabet may be signs like any others, if they are no language's own.
+    signs = [attempt for attempt in attempts[1:] if attempt.puzzle.is_foreign_script]
+    quick = _quick_key_nats([a for a in attempts if a not in signs]) if attempts[1:] else {}
+    may_be_first = bool(found) and found.best.may_be_read
+    most = quick.get(first.puzzle, np.inf) + CLOSER if may_be_first else np.inf
+    for attempt in [*(_closest(attempts, quick, most) or [first]), *signs]:
+        is_read = attempt in signs and found.best.reading().probability >= LEAST_READ
+        if not (is_read or found.has(attempt.puzzle)):
             found.add(_read_alone(attempt, search_keys, (), patient=False))
     if not (is_alone or found.best.may_be_read) and _is_stuck(found.best):
         again = next(attempt for attempt in attempts if attempt.puzzle is found.best.puzzle)

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from lexinvariant.decipher.alphabet import Alphabet
 from lexinvariant.decipher.cipher import LOWERCASE, PRINTABLE, random_cipher
+from lexinvariant.decipher.language import AUTO
 from lexinvariant.decipher.notation import Notation
 from lexinvariant.decipher.word_cipher import encipher_words
 from lexinvariant.errors import UserError, nearest
@@ -17,7 +18,6 @@ from lexinvariant.text.letters import letters_only
 
 Into = Literal["letters", "ascii", "shapes", "words"]
 SHAPES = "★☆●○■□▲△▼▽◆◇♠♤♣♧♥♡♦♢☀☁☂☎☯♪"
-AUTO = "auto"
 MAX_ALTERNATIVES = 20
 MAX_WORDS, MAX_WORD = 10, 40  # cribs by word, and characters of one
 MAX_SEED = 2**53  # beyond it JavaScript's numbers have gaps

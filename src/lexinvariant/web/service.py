@@ -8,21 +8,14 @@ from typing import Any
 import lexinvariant
 from lexinvariant.api import Model
 from lexinvariant.decipher.decipherment import Decipherment
-from lexinvariant.decipher.language import Language, bundled_languages, load_language
+from lexinvariant.decipher.language import AUTO, Language, bundled_languages, load_language
 from lexinvariant.decipher.solve import Solver
 from lexinvariant.decipher.trace import LENGTHS, Trace, trace
 from lexinvariant.decipher.votes import check_head
 from lexinvariant.decipher.words import check_word_model, read_words
 from lexinvariant.errors import UserError
 from lexinvariant.web.examples import MESSAGE, examples, word_example
-from lexinvariant.web.requests import (
-    AUTO,
-    CipherRequest,
-    DecipherRequest,
-    Question,
-    TraceRequest,
-    WordsRequest,
-)
+from lexinvariant.web.requests import CipherRequest, DecipherRequest, Question, TraceRequest, WordsRequest
 from lexinvariant.web.worker import Answer, Worker
 
 LONGEST_IN_WORDS = 20_000
