@@ -8,6 +8,7 @@ from typing import Any
 
 from lexinvariant.errors import UserError
 from lexinvariant.files import parse_json_object, read_small_file
+from lexinvariant.training.tensorboard import EventFile
 
 
 class MetricsLog:
@@ -20,11 +21,9 @@ class MetricsLog:
         unfinished.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
         unfinished.replace(self.path)
         self._file = self.path.open("a", encoding="utf-8")
-        self._board: Any = None
+        self._board: EventFile | None = None
         if tensorboard:
-            from tensorboardX import SummaryWriter
-
-            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=start)
+            self._board = EventFile(folder / "tensorboard", start)
 
     def write(self, step: int, kind: str, metrics: Mapping[str, Any]) -> None:
         self._file.write(json.dumps({"step": step, "kind": kind, **metrics}) + "\n")
