@@ -1,5 +1,5 @@
 """Storage that fails, is slow or changes what was written, and clocks that jump: nothing is lost, and nothing is wrong
-in silence. A few faults in `make test`, one at every call and many bits in `make soak`.
+in silence. A few faults in `make test`, dozens at every place in `make soak`.
 """
 
 import errno
@@ -98,13 +98,13 @@ def told(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("what", COMMANDS)
 def test_a_call_that_fails_costs_nothing(what: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One call after another fails: the command says so, or does without, and works when it is given again."""
+    """One of the calls fails: the command says so, or does without, and works when it is given again."""
     command, chance = COMMANDS[what], random.Random(what)
     with counted_calls(lambda number, name: None) as made:
         assert run(command) == 0
     whole = result(command)
     failing = range(1, len(made) + 1)
-    for at in failing if SOAK else chance.sample(failing, 2):
+    for at in chance.sample(failing, min(60 if SOAK else 2, len(made))):
         clear()
 
         def fail(number: int, name: str, at: int = at) -> None:
