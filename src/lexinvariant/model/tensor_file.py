@@ -30,7 +30,7 @@ def _hash(tensors: Mapping[str, np.ndarray]) -> str:
     hashed = hashlib.sha256()
     for name in sorted(tensors):
         hashed.update(name.encode())
-        hashed.update(np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8))
+        hashed.update(np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8).data)
     return hashed.hexdigest()
 
 
