@@ -167,7 +167,7 @@ def trace(
 
 
 def _padded_length(n: int) -> int:
-    return next((length for length in LENGTHS if n <= length), n)
+    return next((length for length in LENGTHS if n <= length), -(-n // LENGTHS[-1]) * LENGTHS[-1])
 
 
 def _tokens(cells: Sequence[str], symbol_T: NDArray[np.int64], n_symbols: int, vocab_size: int) -> list[int]:
