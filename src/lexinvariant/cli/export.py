@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import tyro
 
+from lexinvariant.remote import local_copy
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -14,7 +16,7 @@ class Arguments:
     example: lexinvariant export runs/mine models/mine --precision bfloat16
     """
 
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A run's folder, as given to `train --out`."""
     out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
     """The folder to write."""
@@ -29,6 +31,6 @@ def main(argv: list[str]) -> int:
     from lexinvariant.training.export import export
 
     which = {"last": None, "best": -1}.get(str(arguments.step), arguments.step)
-    step = export(arguments.run, arguments.out, precision=arguments.precision, step=which)  # type: ignore[arg-type]
+    step = export(local_copy(arguments.run), arguments.out, precision=arguments.precision, step=which)  # type: ignore[arg-type]
     print(f"Wrote the model of step {step} to {arguments.out}.")
     return 0
