@@ -13,7 +13,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from lexinvariant.api import load
 from lexinvariant.cli.main import main
-from lexinvariant.remote import RemoteFolder, folder, lease
+from lexinvariant.remote import RemoteFolder, folder, lease, local_copy
 from lexinvariant.report import curves
 from lexinvariant.text import Pieces, open_data
 from lexinvariant.text.batch import Batch
@@ -205,8 +205,10 @@ class TestRun:
         assert train(data, url) == 0
         assert "finished already" in capsys.readouterr().err
         assert load(f"{url}/model").config.vocab_size == 128
-        assert main(["export", url, str(tmp_path / "exported")]) == 0
-        assert (tmp_path / "exported" / "model.safetensors").read_bytes() == expected
+        exported = f"flaky://{bucket}/exported"
+        assert main(["export", url, exported]) == 0
+        assert (local_copy(exported) / "model.safetensors").read_bytes() == expected
+        assert main(["export", url, url]) == 2, "a run is no model, and is not replaced by one"
 
     def test_a_store_that_fails_does_not_end_it(
         self,
@@ -234,7 +236,21 @@ class TestRun:
         assert train(data, url) == 0
         assert model_at(url, tmp_path) == expected
 
-        # The copy was deleted: whether the run is to start anew is for a person to say.
+        # The store has fallen behind, as if this machine had gone on without it: nothing is done again.
+        contents = RemoteFolder(url).contents()
+        assert contents is not None
+        few = {
+            name: local / name for name in contents.files if "step_000000006" not in name and "/" not in name
+        }
+        RemoteFolder(url).upload(few)
+        assert train(data, url) == 0
+        assert "finished already" in capsys.readouterr().err
+        assert model_at(url, tmp_path) == expected
+
+        # Another run has taken the address, or nobody: what is to happen with this one is for a person to say.
+        RemoteFolder(url).upload({"config.json": local / "vocab.json"})
+        assert train(data, url) == 2
+        assert "has another run than" in capsys.readouterr().err
         shutil.rmtree(bucket / "failing")
         assert train(data, url) == 2
         assert "remove that folder to start anew" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 
 from lexinvariant.errors import UserError
-from lexinvariant.remote import local_copy, uploaded
+from lexinvariant.remote import is_remote, local_copy, uploaded
 from lexinvariant.text import SPLITS, Corpus, Manifest, prepare
 from lexinvariant.text.collect import collect
 from lexinvariant.text.collection import COLLECTION_FILE, Collection
@@ -148,6 +148,8 @@ def collection_summary(collection: Collection) -> str:
 
 def _collect(arguments: Collect) -> None:
     *sources, out = _sources_and_out(arguments.paths, "collect")
+    if is_remote(out):
+        raise UserError("A collection is written to a local folder: give one, and `data prepare` an address.")
     collection = collect(
         sources,
         Path(out),

@@ -106,9 +106,7 @@ class RemoteFolder:
                 f"{name} cannot be written", lambda: self._fs.pipe_file(f"{self._root}/{name}", data)
             )
         except FileNotFoundError as error:
-            raise StoreError(
-                f"{self.url} cannot be written to: create the bucket, or check its name."
-            ) from error
+            raise self._no_bucket() from error
 
     def delete(self, name: str) -> None:
         with suppress(FileNotFoundError):
@@ -125,8 +123,8 @@ class RemoteFolder:
         *,
         send_all: bool = False,
     ) -> Contents:
-        """Make these the folder's files; `known` spares hashing. Those that are there already are not sent again, unless
-        this is to mend what the store has spoilt.
+        """Make these the folder's files; `known` spares hashing. What is there already is not sent again, unless this
+        is to mend what the store has spoilt.
         """
         known = known or {}
         contents = Contents({name: known.get(path) or describe(path) for name, path in files.items()})
@@ -199,7 +197,12 @@ class RemoteFolder:
             if arrived != entry.size:
                 raise OSError(f"{arrived} of {entry.size} bytes have arrived")
 
-        self._patiently(f"{local.name} cannot be written", put)
+        try:
+            self._patiently(f"{local.name} cannot be written", put)
+        except FileNotFoundError as error:
+            if local.exists():
+                raise self._no_bucket() from error
+            raise
 
     def _get(self, name: str, entry: FileEntry, target: Path) -> None:
         if target.is_file() and describe(target) == entry:
@@ -224,6 +227,9 @@ class RemoteFolder:
             self._damaged.add(path)
             raise
         unfinished.replace(target)
+
+    def _no_bucket(self) -> StoreError:
+        return StoreError(f"{self.url} cannot be written to: create the bucket, or check its name.")
 
     def _remove(self, path: str) -> None:
         with suppress(FileNotFoundError):

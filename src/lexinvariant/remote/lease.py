@@ -27,16 +27,13 @@ LOOK_EVERY = 5.0
 class Lease:
     """Held within: renewed by a thread, and taken back in the end. Another holder is told by its machine's name.
 
-    `place` says what on this machine it is held for: the same place takes its own lease over, when a kill left one.
+    Whoever has the same token takes over at once what a kill left.
     """
 
-    def __init__(self, remote: RemoteFolder, place: str = "") -> None:
+    def __init__(self, remote: RemoteFolder, token: str = "") -> None:
         self._remote = remote
-        self._record = {
-            "host": socket.gethostname(),
-            "place": place or f"process {os.getpid()}",
-            "token": secrets.token_hex(8),
-        }
+        self._holder = f"{socket.gethostname()} (process {os.getpid()})"
+        self._token = token or secrets.token_hex(16)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep_renewing, daemon=True)
 
@@ -50,21 +47,20 @@ class Lease:
         self._ended.set()
         self._thread.join()
         with suppress(StoreError):
-            if (found := self._read()) is not None and self._is_this(found):
+            if (found := self._read()) is not None and self._is_own(found):
                 self._remote.delete(LEASE)
 
     def check(self) -> None:
         """Raise if another has taken it, as it may when nothing was heard from here for long."""
         found = self._read()
-        if found is not None and not self._is_this(found):
-            raise StoreError(f"{found.get('host')} has taken over {self._remote.url}: stop one of the two.")
+        if found is not None and not self._is_own(found):
+            raise StoreError(f"{found.get('holder')} has taken over {self._remote.url}: stop one of the two.")
 
     def _wait_for_others(self) -> None:
         first = self._read()
-        own_place = {name: self._record[name] for name in ("host", "place")}
-        if first is None or own_place.items() <= first.items() or _age(first) > LONG_AGO:
+        if first is None or self._is_own(first) or _age(first) > LONG_AGO:
             return
-        holder = f"{first.get('host')} ({first.get('place')})"
+        holder = first.get("holder")
         print(
             f"waiting up to {SILENCE:.0f} s to see whether {holder} still writes to {self._remote.url}",
             file=sys.stderr,
@@ -87,8 +83,8 @@ class Lease:
                 self.check()
                 self._write()
 
-    def _is_this(self, found: dict[str, Any]) -> bool:
-        return found.get("token") == self._record["token"]
+    def _is_own(self, found: dict[str, Any]) -> bool:
+        return found.get("token") == self._token
 
     def _read(self) -> dict[str, Any] | None:
         data = self._remote.read(LEASE)
@@ -99,7 +95,8 @@ class Lease:
         return None  # nobody's
 
     def _write(self) -> None:
-        self._remote.write(LEASE, json.dumps(self._record | {"time": time.time()}).encode())
+        record = {"holder": self._holder, "token": self._token, "time": time.time()}
+        self._remote.write(LEASE, json.dumps(record).encode())
 
 
 def _age(record: dict[str, Any]) -> float:

@@ -5,6 +5,8 @@ TensorBoard's files stay here. A store that fails does not hold up training: the
 and at the end it must succeed. Imports no jax.
 """
 
+import fnmatch
+import secrets
 import shutil
 import sys
 import threading
@@ -25,8 +27,8 @@ from lexinvariant.remote import (
     describe,
 )
 
-NOTED = "copied"  # the hash of what the store had when this machine last wrote or read it
 MOST_LISTINGS = 10
+CONFIG, SEALS = "config.json", "checkpoints/step_*/manifest.json"
 
 
 class RunMirror:
@@ -36,6 +38,7 @@ class RunMirror:
         self.url = url.rstrip("/")
         self.home = cache_folder() / "runs" / cache_name(url)
         self.folder = self.home / "run"
+        self._was_copied = self.home / "copied"
         self._remote = RemoteFolder(url)
         self._known: dict[Path, tuple[tuple[int, int], FileEntry]] = {}
         self._wanted = threading.Event()
@@ -47,7 +50,7 @@ class RunMirror:
         """Within, nobody else trains here; `folder` has what the store has. In the end the store has it all."""
         self.home.mkdir(parents=True, exist_ok=True)
         told = f"Another process is training in {self.folder}: wait for it, stop it, or give another --out."
-        with lock_folder(self.home, told), Lease(self._remote, str(self.folder)) as self._lease:
+        with lock_folder(self.home, told), Lease(self._remote, self._token()) as self._lease:
             self._fetch()
             self._thread.start()
             try:
@@ -57,16 +60,27 @@ class RunMirror:
                 with suppress(StoreError, OSError):
                     self._copy()
                 raise
+            except BaseException:  # who is asked to end for the second time does not wait for a store
+                self._ending = True
+                raise
             self._end_thread()
             try:
                 self._copy(with_model=True)
             except StoreError as error:
                 raise UserError(
-                    f"The run could not be copied in the end, and all of it is in {self.folder}; give the same command "
+                    f"The run could not be copied in the end, and all of it is in {self.folder}: give the same command "
                     f"again to copy it. {error}"
                 ) from error
 
+    def _token(self) -> str:
+        """What this folder is known by: a run that was killed here has left its lease to the next."""
+        noted = self.home / "token"
+        if not noted.is_file():
+            noted.write_text(secrets.token_hex(16), encoding="utf-8")
+        return noted.read_text("utf-8")
+
     def copy_soon(self) -> None:
+        """Ask for a copy, and do not wait for it."""
         self._wanted.set()
 
     def _end_thread(self) -> None:
@@ -96,8 +110,9 @@ class RunMirror:
         for _ in range(MOST_LISTINGS if self.folder.exists() else 0):
             with suppress(FileNotFoundError):  # a checkpoint was dropped meanwhile: look again
                 files = self._files(with_model)
-                contents = self._remote.upload(files, {path: self._entry(path) for path in files.values()})
-                return self._note(contents.hash)
+                self._remote.upload(files, {path: self._entry(path) for path in files.values()})
+                self._was_copied.touch()
+                return
         raise StoreError(f"{self.url}: checkpoints are dropped faster than they are copied: save less often.")
 
     def _files(self, with_model: bool) -> dict[str, Path]:
@@ -129,32 +144,27 @@ class RunMirror:
             self._known[path] = stamp, describe(path)
         return self._known[path][1]
 
-    def _note(self, contents_hash: str) -> None:
-        (self.home / NOTED).write_text(contents_hash, encoding="utf-8")
-
-    def _noted(self) -> str | None:
-        with suppress(OSError):
-            return (self.home / NOTED).read_text("utf-8")
-        return None
-
     def _fetch(self) -> None:
-        """If another machine went on with the run, or this one has nothing of it, what the store has is taken.
-
-        Otherwise this machine has at least as much. What it has beyond the store when another went on is done again:
-        a run is the same wherever it is trained.
-        """
+        """What the store has, unless this machine has as much of the run or more; nothing is lost by that."""
         contents = self._remote.contents()
         if contents is None:
-            if self.folder.exists() and self._noted() is not None:
+            if self.folder.exists() and self._was_copied.exists():
                 raise UserError(
                     f"{self.url} is empty, and {self.folder} has a run that was there: remove that folder to start "
                     "anew, or give another --out."
                 )
             return
-        if "config.json" not in contents.files:
+        if CONFIG not in contents.files:
             raise UserError(f"{self.url} is no run's folder: give another --out.")
-        if self.folder.exists() and self._noted() == contents.hash:
-            return
+        if (self.folder / CONFIG).exists():
+            if describe(self.folder / CONFIG) != contents.files[CONFIG]:
+                raise UserError(
+                    f"{self.url} has another run than {self.folder}: remove that folder to go on with the one at the "
+                    "address, or give another --out."
+                )
+            here = {path.relative_to(self.folder).as_posix() for path in self.folder.glob(SEALS)}
+            if max(here, default="") >= max(fnmatch.filter(contents.files, SEALS), default=""):
+                return
         fetched = self.home / "fetched"
         if self.folder.exists() and not fetched.exists():
             self.folder.rename(fetched)  # what is the same is not fetched again
@@ -162,7 +172,7 @@ class RunMirror:
         shutil.rmtree(self.folder, ignore_errors=True)
         self._remote.download(contents, fetched, on_damage=_warn)
         fetched.rename(self.folder)
-        self._note(contents.hash)
+        self._was_copied.touch()
 
 
 def _warn(error: DamagedFileError) -> None:
