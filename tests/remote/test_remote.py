@@ -1,5 +1,6 @@
 """Folders on a store that fails, delays and is killed at: whole, or not there."""
 
+import errno
 import json
 import threading
 from collections.abc import Iterator
@@ -223,7 +224,10 @@ def test_a_store_that_never_works_is_told_in_one_sentence(store: str, tmp_path: 
     FlakyStore.broken = PermissionError("403")
     with pytest.raises(StoreError, match="see to your credentials"):
         RemoteFolder(store).contents()
-    assert FlakyStore.requests["cat"] == 1, "that does not get better"
+    FlakyStore.broken = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(StoreError, match="free some space, or let LEXINVARIANT_CACHE"):
+        RemoteFolder(store).contents()
+    assert FlakyStore.requests["cat"] == 2, "that does not get better"
 
 
 def test_a_missing_bucket_is_told(store: str) -> None:

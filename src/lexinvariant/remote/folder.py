@@ -1,5 +1,6 @@
 """A folder on an object store: its files under their hashes, and contents.json, which says what it holds."""
 
+import errno
 import hashlib
 import json
 import os
@@ -193,7 +194,10 @@ class RemoteFolder:
     def _put(self, path: str, local: Path, entry: FileEntry) -> None:
         def put() -> None:
             self._fs.put_file(str(local), path)
-            arrived = self._fs.info(path)["size"]
+            try:
+                arrived = self._fs.info(path)["size"]
+            except FileNotFoundError:
+                arrived = 0
             if arrived != entry.size:
                 raise OSError(f"{arrived} of {entry.size} bytes have arrived")
 
@@ -252,6 +256,11 @@ class RemoteFolder:
                     raise  # twice the same: it was not on the way
                 failure = error
             except Exception as error:  # of whichever package speaks to the store
+                if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                    raise StoreError(
+                        f"{self.url}: {what}, there is no room left ({error.strerror}): free some space, or let "
+                        "LEXINVARIANT_CACHE name a folder on another disk."
+                    ) from error
                 tried = f"{self.url}: {what} after {ATTEMPTS} attempts ({_cause(error)})"
                 failure = StoreError(f"{tried}: see to the store and the network.")
                 failure.__cause__ = error
