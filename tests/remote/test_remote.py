@@ -143,15 +143,16 @@ def test_two_processes_do_not_fetch_the_same(
 ) -> None:
     FlakyStore.heal(fails=False)
     RemoteFolder(store).upload(written(tmp_path / "old", OLD))
-    waiting, copies = threading.Event(), []
+    copies: list[Path] = []
     second = threading.Thread(target=lambda: copies.append(local_copy(store)))
+    waits = iter([True])
 
     def start_another(path: str) -> None:
-        if not waiting.is_set():
-            waiting.set()
+        if next(waits, False):
             second.start()
-            while "waiting for another process" not in capfd.readouterr().err:
-                pass
+            told = ""
+            while "waiting for another process" not in told and second.is_alive():
+                told += capfd.readouterr().err
 
     FlakyStore.before_read = start_another
     copies.append(local_copy(store))
@@ -253,7 +254,7 @@ class TestLease:
     def quick(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lease, "RENEWED_EVERY", 0.02)
         monkeypatch.setattr(lease, "LOOK_EVERY", 0.02)
-        monkeypatch.setattr(lease, "SILENCE", 0.3)
+        monkeypatch.setattr(lease, "SILENCE", 10.0)
 
     def test_a_second_writer_is_refused_while_the_first_is_alive(
         self, store: str, capsys: pytest.CaptureFixture[str]
@@ -270,6 +271,7 @@ class TestLease:
     def test_one_that_is_silent_is_taken_over_and_hears_of_it(
         self, store: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(lease, "SILENCE", 0.2)
         with Lease(RemoteFolder(store), "first") as first:
             monkeypatch.setattr(first, "_write", lambda: None)
             with Lease(RemoteFolder(store), "second") as second:

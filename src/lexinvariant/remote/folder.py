@@ -102,10 +102,18 @@ class RemoteFolder:
         return None
 
     def write(self, name: str, data: bytes) -> None:
+        """Readers see the old bytes or the new: so it is with a store's objects, and with files when they are moved."""
+        path = f"{self._root}/{name}"
+
+        def put() -> None:
+            if "file" in self._fs.protocol:
+                self._fs.pipe_file(f"{path}.part", data)
+                Path(f"{path}.part").replace(path)
+            else:
+                self._fs.pipe_file(path, data)
+
         try:
-            self._patiently(
-                f"{name} cannot be written", lambda: self._fs.pipe_file(f"{self._root}/{name}", data)
-            )
+            self._patiently(f"{name} cannot be written", put)
         except FileNotFoundError as error:
             raise self._no_bucket() from error
 
