@@ -78,6 +78,12 @@ def test_other_kinds_of_ciphers_are_read_in_other_languages(solver: Solver, numb
     assert found.verdict.languages["german"] > 0.9
 
 
+def test_two_scripts_in_one_text_are_no_reading(solver: Solver) -> None:
+    """More signs than letters, with spaces that mean nothing: the puzzle is taken apart anew on the way."""
+    found = solver.read(["rrxlcbtmsouentjb eyknpixגvfbגezcsh bגxtגorggotleqm אאאjhfpj joaדqdtozx"])[0]
+    assert found.verdict.status == "unread"
+
+
 def test_a_short_plain_text_is_told_in_any_language(solver: Solver) -> None:
     found = solver.read(["Guten Morgen, wie geht es Ihnen?"])[0]
     assert found.verdict.sentence == "Plain text: this is German already."

@@ -23,6 +23,8 @@ from lexinvariant.decipher.verdict import MOST_UNREAD, Kind, Reading, Verdict, v
 
 FOREIGN_SCRIPT_ODDS = 1 / 20
 """That letters of another script are signs for this language, beside that they are a language of their own."""
+LEAST_LETTERS = 6
+"""Of a shorter text nobody knows whether it was read."""
 FEW_RUNS, MOST_IN_RUNS = 3, 0.05
 """Symbols that are the third one in a row, at most; as a share of all."""
 
@@ -217,6 +219,8 @@ def tested_reading(
     """How good a reading is that costs so many nats a letter, the best under exp(log_keys) keys."""
     odds = FOREIGN_SCRIPT_ODDS if puzzle.is_foreign_script else 1.0
     p = test.probability(cost, n_telling, log_keys)
+    if n_telling < LEAST_LETTERS:
+        p = min(p, 0.5)
     in_runs = puzzle.kind != "ascii" and is_in_runs(pieces)  # code is full of spaces
     return Reading(
         kind,

@@ -24,6 +24,7 @@ from lexinvariant.decipher import search
 from lexinvariant.decipher.language import Effort, Stages
 from lexinvariant.decipher.ngram import SCALE, NGram
 from lexinvariant.decipher.search import Candidates, KeyToNGrams, SearchProblem
+from lexinvariant.interruption import stop_if_given_up
 
 LETTERS_PER_SYMBOL = 12
 """How much of a long text is searched: less would leave rare symbols in doubt."""
@@ -197,6 +198,7 @@ def anneal(
     for step in range(n_moves):
         nth = step % effort.resample_every
         if nth == 0:
+            stop_if_given_up()
             chosen_R = search.resample(total_R, (inverse_temperature[step] - resampled_at) / SCALE, rng)
             resampled_at = inverse_temperature[step]
             key_SR, code_TR, cost_TR = key_SR[:, chosen_R], code_TR[:, chosen_R], cost_TR[:, chosen_R]

@@ -102,7 +102,7 @@ def read_in_best_language(
     has_spellings = len(language.spellings) > 1
     is_alone = not finds_language and not has_spellings
     kinds = () if first.known or first.crib_words else OTHER_KINDS
-    found = _Readings(first.puzzle, is_preferred=not has_spellings)
+    found = _Readings(language, is_preferred=not has_spellings)
     if not has_spellings:
         found.add(_read_alone(first, search_keys, kinds, patient=is_alone))
         p = found.best.reading().probability
@@ -119,10 +119,10 @@ def read_in_best_language(
     most = quick.get(first.puzzle, np.inf) + CLOSER if may_be_first else np.inf
     for attempt in [*(_closest(attempts, quick, most) or [first]), *signs]:
         is_read = attempt in signs and found.best.reading().probability >= LEAST_READ
-        if not (is_read or found.has(attempt.puzzle)):
+        if not (is_read or found.has(attempt.puzzle.language)):
             found.add(_read_alone(attempt, search_keys, (), patient=False))
     if not (is_alone or found.best.may_be_read) and _is_stuck(found.best):
-        again = next(attempt for attempt in attempts if attempt.puzzle is found.best.puzzle)
+        again = next(a for a in attempts if a.puzzle.language is found.best.puzzle.language)
         found.add(_read_alone(again, search_keys, (), patient=True))
     if found.best.reading().probability < LEAST_READ:
         for kind in kinds:
@@ -187,9 +187,9 @@ def _read_as(kind: OtherKind, attempts: Sequence[Attempt], was_tried: bool) -> l
 
 
 class _Readings:
-    """Readings of one text so far."""
+    """Readings of one text so far; each spelling of a language is a `Language`."""
 
-    def __init__(self, first: Puzzle, is_preferred: bool) -> None:
+    def __init__(self, first: Language, is_preferred: bool) -> None:
         self._first, self._is_preferred = first, is_preferred
         self._found: list[Solution] = []
 
@@ -199,8 +199,8 @@ class _Readings:
     def __len__(self) -> int:
         return len(self._found)
 
-    def has(self, puzzle: Puzzle) -> bool:
-        return any(solution.puzzle is puzzle for solution in self._found)
+    def has(self, language: Language) -> bool:
+        return any(solution.puzzle.language is language for solution in self._found)
 
     @property
     def best(self) -> Solution:
@@ -217,13 +217,13 @@ class _Readings:
             likely = [solution for solution in self._found if solution.may_be_read]
             best = shortest([best, *likely])
         if self._is_preferred and not best.may_be_read:
-            best = shortest(key for key in keys if key.puzzle is self._first)
+            best = shortest(key for key in keys if key.puzzle.language is self._first)
         return best
 
     def _nats_per_letter(self, solution: Solution) -> float:
         """What it takes to write the text down as a ciphertext of its language."""
         n = solution.n_letters
-        preferred = self._is_preferred and solution.puzzle is self._first
+        preferred = self._is_preferred and solution.puzzle.language is self._first
         foreign = _foreign_nats(solution.puzzle, n)
         return solution.description + (foreign - PREFERENCE * preferred) / n
 
