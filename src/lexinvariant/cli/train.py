@@ -1,5 +1,6 @@
 """`lexinvariant train PRESET`: train a model, or go on with a run."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -129,8 +130,9 @@ def main(argv: list[str]) -> int:
     )
     if outcome.finished:
         print(f"Done: the model is in {outcome.model_folder}{curves}.")
-        for line in summary([row for row in rows if row["kind"] == "valid"]):
-            print(line)
+        with suppress(KeyError):  # a row that a bad disk has spoilt says nothing
+            for line in summary([row for row in rows if row["kind"] == "valid"]):
+                print(line)
     elif outcome.step == 0:
         print(
             "Stopped before the first step, so there was nothing to save: give the same command to start again."
