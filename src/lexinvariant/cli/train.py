@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -173,8 +174,9 @@ def _train_in(
     curves = f", its curves in {run_figure(folder)}" if any(row["kind"] == "train" for row in rows) else ""
     if outcome.finished:
         print(f"Done: the model is in {outcome.model_folder}{curves}.")
-        for line in summary([row for row in rows if row["kind"] == "valid"]):
-            print(line)
+        with suppress(KeyError):  # a row that a bad disk has spoilt says nothing
+            for line in summary([row for row in rows if row["kind"] == "valid"]):
+                print(line)
     elif outcome.step == 0:
         print(
             "Stopped before the first step, so there was nothing to save: give the same command to start again."

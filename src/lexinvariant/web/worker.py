@@ -1,8 +1,6 @@
 """A few threads that work off what was asked, so that any number of clients share one model in turn."""
 
-import ctypes
 import os
-import sys
 import threading
 import time
 from collections import OrderedDict, deque
@@ -12,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from lexinvariant.interruption import interruptible
+from lexinvariant.web.memory import give_memory_back
 
 MOST_WAITING = 512
 MOST_REMEMBERED = 128
@@ -136,7 +135,7 @@ class Worker:
                 job.answer.set_result(answer)
             if time.monotonic() - self._last_trim > SECONDS_BETWEEN_TRIMS:
                 self._last_trim = time.monotonic()
-                _give_memory_back()
+                give_memory_back()
 
     def _remember(self, question: Hashable, answer: bytes) -> None:
         if len(answer) > LARGEST_REMEMBERED:
@@ -145,11 +144,3 @@ class Worker:
             self._remembered[question] = answer
             if len(self._remembered) > MOST_REMEMBERED:
                 self._remembered.popitem(last=False)
-
-
-def _give_memory_back() -> None:
-    """The C library keeps what was freed between two pieces in use, for each thread apart: with texts of all lengths in
-    several threads that comes to hundreds of megabytes. It takes a hundredth of a second.
-    """
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):  # glibc's alone
-        trim(0)
