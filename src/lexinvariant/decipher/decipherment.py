@@ -27,6 +27,8 @@ LEAST_LETTERS = 6
 """Of a shorter text nobody knows whether it was read."""
 FEW_RUNS, MOST_IN_RUNS = 3, 0.05
 """Symbols that are the third one in a row, at most; as a share of all."""
+NOT_IN_JSON = ("cells", "symbol_of")
+"""Fields of a decipherment that only those who show it need."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -69,8 +71,7 @@ class Decipherment:
     def to_json(self) -> dict[str, Any]:
         """As `lexinvariant decipher --json` prints it."""
         shown = asdict(self) | {"seconds": round(self.seconds, 3)}
-        del shown["cells"], shown["symbol_of"]
-        return shown
+        return {name: value for name, value in shown.items() if name not in NOT_IN_JSON}
 
 
 def log_number_of_keys(problem: SearchProblem) -> float:

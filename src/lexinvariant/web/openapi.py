@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict
 import msgspec
 
 import lexinvariant
-from lexinvariant.decipher.decipherment import Decipherment
+from lexinvariant.decipher.decipherment import NOT_IN_JSON, Decipherment
 from lexinvariant.web.requests import DecipherRequest, EncipherRequest, TraceRequest, WordsRequest
 
 
@@ -61,6 +61,7 @@ class Example(TypedDict):
     title: str
     about: str
     text: str
+    language: str
     alphabet: str
     unspaced: bool
     key: dict[str, str] | None
@@ -83,6 +84,7 @@ class HealthAnswer(TypedDict):
     symbols: int
     context: int
     names_words: bool
+    languages: list[str]
     waiting: int
 
 
@@ -138,9 +140,9 @@ def openapi() -> dict[str, Any]:
     kinds = [kind for op in OPERATIONS for kind in (op.request, op.answer) if kind is not None]
     found, schemas = msgspec.json.schema_components([*kinds, ErrorAnswer], ref_template=f"{SCHEMAS}/{{name}}")
     schema_of = dict(zip([*kinds, ErrorAnswer], found, strict=True))
-    # All of it is in the answer but the ciphertext in pieces, which `Decipherment.to_json` leaves out.
     reading = schemas[Decipherment.__name__]
-    del reading["properties"]["cells"]
+    for name in NOT_IN_JSON:
+        del reading["properties"][name]
     reading["required"] = list(reading["properties"])
     for schema in schemas.values():
         schema["additionalProperties"] = (
