@@ -26,8 +26,9 @@ test: lint
 quick: $(VENV)/.ready  ## what to run while editing
 	$(BIN)/python -m pytest -x -m 'not slow'
 
-soak: $(VENV)/.ready  ## bad input by the thousand: some ten minutes, other input each time
+soak: $(VENV)/.ready  ## bad input by the thousand, a hundred kills, failing disks, minutes of load: about an hour
 	LEXINVARIANT_FUZZ=$${LEXINVARIANT_FUZZ:-3000} $(BIN)/python -m pytest -n 2 tests/fuzz
+	LEXINVARIANT_SOAK=$${LEXINVARIANT_SOAK:-600} $(BIN)/python -m pytest -n 0 tests/soak
 
 screenshots: $(VENV)/.ready  ## take docs/figures/page-*.png anew; needs Chromium
 	$(BIN)/python tests/web/screenshots.py

@@ -17,6 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 FLOORS = (
     {"errors", "progress"},
     {"checks", "files", "locks", "processes", "interruption"},
+    {"remote"},
     {"config", "rng"},
     {"text", "augment"},
     {"theory"},
@@ -88,7 +89,7 @@ def test_imports_point_one_way(path: Path) -> None:
         assert other == room or FLOOR[other] < FLOOR[room], f"{path}:{line}: {room} imports from {other}"
 
 
-@pytest.mark.parametrize("room", ["text", "theory", "results", "report"])
+@pytest.mark.parametrize("room", ["remote", "text", "theory", "results", "report"])
 def test_these_rooms_work_without_jax(room: str) -> None:
     code = f"import sys\nimport {', '.join(modules_of(room))}\nprint(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -104,15 +104,17 @@ class Model(ReadsText, Weights):
         unspaced: bool = False,
         notation: Notation = "auto",
         top: int = 3,
-        language: Language | None = None,
+        language: Language | str | None = None,
     ) -> Decipherment:
         """What a text is, and its best reading as a substitution cipher. `cribs` maps cipher symbols to what they are
         known to stand for, `crib_text` is the known beginning of the plaintext, and `crib_words` stand somewhere in it.
-        English, unless another language is given.
+        The language, a `Language` or its name, is found out unless it is given.
         """
+        from lexinvariant.decipher.language import load_language
         from lexinvariant.decipher.solve import Solver  # who only scores need not wait for it
 
         distinct_symbols(text)  # of the right type
+        language = load_language(language) if isinstance(language, str) else language
         return Solver(self, language=language).read(
             [text],
             cribs=cribs,

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
@@ -16,16 +17,23 @@ from pathlib import Path
 from lexinvariant.errors import UserError
 
 LOCK_FILE = ".lock"
+_LOOK_EVERY = 0.2  # seconds
 
 
 @contextmanager
-def lock_folder(folder: Path, sentence: str) -> Iterator[None]:
-    """Within, nobody else gets past here with this folder: they are told the sentence."""
+def lock_folder(folder: Path, sentence: str, *, waits: bool = False) -> Iterator[None]:
+    """Within, nobody else gets past here with this folder: they are told the sentence, and that is an error or they
+    wait.
+    """
     lock = folder / LOCK_FILE
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         if not _take(descriptor):
-            raise UserError(sentence)
+            if not waits:
+                raise UserError(sentence)
+            print(sentence, file=sys.stderr, flush=True)
+            while not _take(descriptor):
+                time.sleep(_LOOK_EVERY)
         yield
     finally:
         os.close(descriptor)

@@ -223,7 +223,9 @@ def test_a_model_without_a_head_cannot_name_symbols() -> None:
         trace(tiny(decipher_head=False), "abc")
 
 
-def test_a_model_that_does_not_know_the_language_says_so(model: Model) -> None:
+def test_a_model_that_does_not_know_the_letters_is_asked_about_all_that_it_knows(model: Model) -> None:
     greek = replace(load_language(), name="greek", letters="αβγ", capitals="ΑΒΓ")
-    with pytest.raises(UserError, match="trained on text in greek"):
-        trace(model, "αβα", language=greek)
+    told = trace(model, "αβα Αγ", {"α": "β"}, language=greek)
+    assert told.symbols == ("α", "β", "γ")
+    assert set(told.characters) <= set(model.vocab.decode(range(model.vocab.size)))
+    assert told.cells == tuple("αβα Αγ")

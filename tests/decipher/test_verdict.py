@@ -152,6 +152,23 @@ def test_what_can_be_read_is_read_and_named(
     assert plain in (LETTERS, "helloworld", "thelighthouseisold", "hellothere")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["".join(sorted(LETTERS)), "".join(c * n for c, n in zip("etaoinshr", range(30, 12, -2), strict=True))],
+)
+def test_sorted_letters_are_no_reading(solver: Solver, text: str) -> None:
+    found = solver.read([text])[0]
+    assert (found.verdict.status, found.right) == ("unread", 0)
+    assert "three and more in a row" in found.verdict.reasons[-1]
+
+
+def test_letters_of_an_unknown_script_are_rather_a_language_of_their_own(solver: Solver) -> None:
+    hebrew = "בראשית ברא אלהים את השמים ואת הארץ והארץ היתה תהו ובהו וחשך על פני תהום ורוח אלהים על פני המים"
+    found = solver.read([hebrew])[0]
+    assert found.verdict.status != "read"
+    assert found.right < 0.5
+
+
 def test_a_short_text_is_doubtful(solver: Solver) -> None:
     found = solver.read(["qxv zqx"])[0]
     assert found.verdict.status != "read"

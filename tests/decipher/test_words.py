@@ -10,6 +10,7 @@ import pytest
 
 from lexinvariant.api import Model, load
 from lexinvariant.decipher import words as reading_words
+from lexinvariant.decipher.votes import Window
 from lexinvariant.decipher.word_cipher import encipher_words
 from lexinvariant.decipher.words import SHARPENING, word_names
 from lexinvariant.errors import UserError
@@ -91,7 +92,7 @@ def test_what_the_head_says_is_gathered_by_word(model: Model, monkeypatch: pytes
 
     seen = []
 
-    def head(_: Any, symbol_T: np.ndarray, *__: Any, **___: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def head(_: Any, symbol_T: np.ndarray, *__: Any, **___: Any) -> Iterator[tuple[Window, np.ndarray]]:
         seen.append(symbol_T.tolist())
         rows = [
             said(_The=0.4, _the=0.2, _of=0.4),
@@ -101,7 +102,7 @@ def test_what_the_head_says_is_gathered_by_word(model: Model, monkeypatch: pytes
             said(_the=0.6, _a=0.4),
             said(_of=0.9, _the=0.1),
         ]
-        yield symbol_T, np.array(rows, np.float32)
+        yield Window(symbol_T, len(symbol_T), slice(None)), np.array(rows, np.float32)
 
     monkeypatch.setattr(reading_words, "read_windows", head)
     reading = model.read_words("Ab ab cd, cd Ab")

@@ -43,11 +43,11 @@ def test_every_language_and_size_is_there(rows: Rows) -> None:
 
 def test_measured_curves_obey_the_theorems(rows: Rows) -> None:
     for row in rows.of(Convergence):
-        assert np.all(np.array(row.l1_max) <= np.array(row.bound_sharp))
-        assert np.all(np.array(row.regret_max) <= row.log_factorial + 1e-9)
+        assert np.all(np.array(row.l1_max) <= np.array(row.bound_sharp) * (1 + 1e-6))
+        assert np.all(np.array(row.regret_max) <= row.log_factorial * (1 + 1e-6))  # rows keep seven digits
         assert row.context[-1] == 24
     for worst in rows.of(Worst):
-        assert np.all(np.array(worst.l1_mean) <= np.array(worst.bound_expected))
+        assert np.all(np.array(worst.l1_mean) <= np.array(worst.bound_expected) * (1 + 1e-6))
     [hardest] = [row for row in rows.of(Exponents) if row.language == "worst"]
     assert all(-0.65 < value < -0.35 for value in hardest.in_T.values())
 

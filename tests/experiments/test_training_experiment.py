@@ -42,7 +42,7 @@ def test_a_run_is_compared_by_the_compute_it_has_spent(tmp_path: Path) -> None:
     assert [row.name for row in rows] == ["a", "b"]
     config = preset("tiny")
     by_hand = 10 * 32 * 96 * (6 * 2 * (4 * 64 * 64 + 2 * 64 * 256) + 12 * 2 * 64 * 96)
-    assert rows[0].curve.flop == [by_hand, 2 * by_hand]
+    assert rows[0].curve.flop == pytest.approx([by_hand, 2 * by_hand])
     assert config.model.flop_per_token(96) * config.tokens_per_step * 10 == by_hand
     assert rows[1].curve.tail_loss == [3.0, 2.5, 1.0]
     assert said[1].startswith("b: 1.000 nats")

@@ -96,7 +96,7 @@ def test_every_row_is_a_distribution(papers: list[Posterior]) -> None:
     for row in papers:
         for values_OV in (row.p_OV, np.array(row.untempered)):
             assert values_OV.shape == (len(row.positions), 128)
-            np.testing.assert_allclose(values_OV.sum(axis=1), 1)
+            np.testing.assert_allclose(values_OV.sum(axis=1), 1, rtol=1e-5)  # rows keep seven digits
             assert (values_OV >= 0).all()
         same = np.allclose(row.p_OV, row.untempered)
         assert same == (row.temperature == 1)

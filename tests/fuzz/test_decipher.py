@@ -60,7 +60,7 @@ def test_reading_and_showing(solver: Solver, text: str, notation: Notation, unsp
         [found] = solver.read([text], alphabet="letters", unspaced=unspaced, notation=notation, top=top)
         assert all(0 <= p <= 1 for p in found.confidence.values())
         for terminal in (False, True):
-            show(found, ENGLISH, Console(file=io.StringIO(), force_terminal=terminal))
+            show(found, Console(file=io.StringIO(), force_terminal=terminal))
 
 
 @fuzz

@@ -258,6 +258,18 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     assert_one_sentence(error, "start_D", "NaN or infinite")
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_one_wrong_bit_of_a_number_is_noticed(tmp_path: Path, precision: Precision) -> None:
+    save_model(tmp_path, CONFIG, PARAMS, CharVocab(), precision=precision)
+    load_weights(tmp_path)
+    path = tmp_path / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-len(data) // 3] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(UserError, match="is damaged, its numbers are not those"):
+        load_weights(tmp_path)
+
+
 def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         load_weights(tmp_path)

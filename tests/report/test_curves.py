@@ -66,3 +66,10 @@ def test_the_demo_shows_both_runs_and_what_can_be_known(tmp_path: Path) -> None:
     assert list(ours) == [3.0, 2.5, 2.0]
     assert (unigrams[0], known[0]) == (MarkovLanguage().unigram_entropy, MarkovLanguage().entropy_rate)
     assert demo_figure(tmp_path).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_row_that_the_disk_has_spoilt_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "run", 3) / "metrics.jsonl"
+    path.write_text(path.read_text().replace("tail_loss", "taim_loss", 2))
+    learning = run_curves(path.parent).panels[0].marks[0]
+    assert list(learning.x) == [3]

@@ -59,6 +59,8 @@ def test_training_refuses_to_overwrite_and_tiny_sizes(trained: Path, tmp_path: P
         train_tokenizer(["stdlib:code?limit=1"], trained)
     with pytest.raises(UserError, match="at least 257"):
         train_tokenizer(["stdlib:code?limit=1"], tmp_path / "t", size=100)
+    with pytest.raises(UserError, match="at most 10,000,000 tokens"):
+        train_tokenizer(["stdlib:code?limit=1"], tmp_path / "t", size=10**20)
     train_tokenizer(["stdlib:code?limit=1"], tmp_path / "t", size=300)
     train_tokenizer(["stdlib:code?limit=2"], tmp_path / "t", size=300, overwrite=True)
 

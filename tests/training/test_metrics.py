@@ -1,5 +1,9 @@
 """metrics.jsonl: what a kill tears, and what a resumed run forgets."""
 
+import itertools
+import resource
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -74,3 +78,28 @@ def test_tensorboard_gets_the_scalars(tmp_path: Path) -> None:
     [events] = (tmp_path / "tensorboard").iterdir()
     assert b"valid/loss" in events.read_bytes()
     assert b"loss_by_position" not in events.read_bytes()
+
+
+def test_a_disk_that_takes_no_more_curves_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path, 0, tensorboard=True)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            for step in range(1000):
+                log.write(step, "train", {"loss": 2.0})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        with suppress(OSError):
+            log.close()
+
+
+def test_a_clock_that_is_set_back_is_no_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = itertools.count(500_000, -700)
+    monkeypatch.setattr(time, "time", lambda: 3600.0 * next(hours))
+    log = MetricsLog(tmp_path, 0, tensorboard=True)
+    for step in range(40):
+        log.write(step, "train", {"loss": 2.0})
+    log.close()
+    [events] = (tmp_path / "tensorboard").iterdir()
+    assert events.read_bytes().count(b"train/loss") == 40

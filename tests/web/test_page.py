@@ -235,6 +235,45 @@ def test_a_text_that_no_key_of_symbols_gives_is_shown_letter_by_letter(visit: An
     assert page.locator("#stage .cell.unread").count() == 0
 
 
+def test_the_language_is_told_and_can_be_chosen(visit: Any) -> None:
+    page = visit()
+    names = page.locator("#language option").all_inner_texts()
+    assert (names[0], len(names)) == ("work it out", 16)
+    page.click('.chip:has-text("In German")')
+    settle(page)
+    assert page.inner_text("#verdict-sentence").endswith("one letter of German.")
+    assert page.inner_text("#verdict-language").startswith("Language: German (")
+    assert page.inner_text("#plaintext").startswith("komm morgen früh zur alten mühle")
+    assert "Language: German" in page.inner_text("#news")
+    page.fill("#text", "Guten Morgen")
+    page.get_by_label("Language").select_option("german")
+    page.click("#go")
+    settle(page)
+    assert page.inner_text("#verdict-sentence") == "Plain text: this is German already."
+    assert page.inner_text("#verdict-language") == "Language: German."
+
+
+def test_a_link_holds_the_text_and_what_is_said_of_it(visit: Any) -> None:
+    page = visit(permissions=["clipboard-read", "clipboard-write"], viewport={"width": 390, "height": 800})
+    page.fill("#text", "khoor & zruog #1 + ?")
+    page.get_by_label("Language").select_option("english")
+    page.check("#unspaced")
+    page.click("#go")
+    settle(page)
+    page.click("#share")
+    page.wait_for_selector("#share:text('Copied')")
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert page.url == link
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+    other = visit(link[link.index("/#") :])
+    settle(other)
+    other.wait_for_selector("#rows button")
+    assert other.input_value("#text") == "khoor & zruog #1 + ?"
+    assert (other.input_value("#language"), other.is_checked("#unspaced")) == ("english", True)
+    assert other.inner_text("#plaintext") == page.inner_text("#plaintext")
+
+
 def test_signs_of_several_characters_stay_whole(visit: Any) -> None:
     page = visit()
     page.fill("#text", "\u2764\ufe0f\U0001f1ea\U0001f1fa \u2764\ufe0f")

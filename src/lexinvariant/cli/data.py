@@ -10,9 +10,11 @@ from typing import Annotated
 import tyro
 
 from lexinvariant.errors import UserError
+from lexinvariant.remote import is_remote, local_copy, uploaded
 from lexinvariant.text import SPLITS, Corpus, Manifest, prepare
 from lexinvariant.text.collect import collect
 from lexinvariant.text.collection import COLLECTION_FILE, Collection
+from lexinvariant.text.manifest import MANIFEST_FILE
 
 FEWEST_HELD_OUT = 5
 """Fewest documents of a held-out split whose loss can be relied on."""
@@ -32,10 +34,11 @@ class Prepare:
       lexinvariant data prepare prose.jsonl.xz code.jsonl.xz data/mine --valid prose.valid.jsonl.xz
       lexinvariant data prepare technical.jsonl.xz data/mine --exclude-tags log:loghub mail
       lexinvariant data prepare hub:pile data/pile --vocab t5-base
+      lexinvariant data prepare stdlib s3://bucket/stdlib
     """
 
     paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE ... OUT")]
-    """One or more sources, then the folder to write."""
+    """One or more sources, then the folder to write, which may be on an object store: s3://bucket/mine."""
     vocab: str = "char128"
     """char128, a tokenizer.json, a folder that holds one, or the name of one on the Hub."""
     valid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")] = ()
@@ -85,7 +88,7 @@ class Check:
     example: lexinvariant data check data/stdlib
     """
 
-    corpus: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CORPUS")]
+    corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CORPUS")]
     """A folder that `data prepare` or `data collect` wrote."""
 
 
@@ -127,13 +130,14 @@ def warn_of_kinds_not_held_out(corpus: Corpus, splits: Sequence[str]) -> None:
             )
 
 
-def _check(folder: Path) -> None:
+def _check(place: str) -> None:
+    folder = local_copy(place)
     if (folder / COLLECTION_FILE).is_file():
         collection = Collection.read(folder / COLLECTION_FILE)
         collection.verify(folder)
-        print(f"{folder} is whole: {collection_summary(collection)}.")
+        print(f"{place} is whole: {collection_summary(collection)}.")
     else:
-        print(f"{folder} is whole: {summary(Corpus.open(folder, verify=True).manifest)}.")
+        print(f"{place} is whole: {summary(Corpus.open(folder, verify=True).manifest)}.")
 
 
 def collection_summary(collection: Collection) -> str:
@@ -144,6 +148,8 @@ def collection_summary(collection: Collection) -> str:
 
 def _collect(arguments: Collect) -> None:
     *sources, out = _sources_and_out(arguments.paths, "collect")
+    if is_remote(out):
+        raise UserError("A collection is written to a local folder: give one, and `data prepare` an address.")
     collection = collect(
         sources,
         Path(out),
@@ -157,23 +163,25 @@ def _collect(arguments: Collect) -> None:
 
 def _prepare(arguments: Prepare) -> None:
     *sources, out = _sources_and_out(arguments.paths, "prepare")
-    manifest = prepare(
-        sources,
-        Path(out),
-        vocab=arguments.vocab,
-        valid=arguments.valid,
-        test=arguments.test,
-        valid_fraction=arguments.valid_fraction,
-        test_fraction=arguments.test_fraction,
-        tags=arguments.tags,
-        exclude_tags=arguments.exclude_tags,
-        overwrite=arguments.overwrite,
-    )
-    print(f"Wrote {out}: {summary(manifest)}.")
     named = {"valid": arguments.valid, "test": arguments.test}
     by_fraction = [split for split, sources in named.items() if not sources]
-    warn_of_few_documents(manifest, by_fraction)
-    warn_of_kinds_not_held_out(Corpus.open(out), by_fraction)
+    replaces = arguments.overwrite
+    with uploaded(out, kind="prepared corpus", recognised_by=MANIFEST_FILE, replaces=replaces) as folder:
+        manifest = prepare(
+            sources,
+            folder,
+            vocab=arguments.vocab,
+            valid=arguments.valid,
+            test=arguments.test,
+            valid_fraction=arguments.valid_fraction,
+            test_fraction=arguments.test_fraction,
+            tags=arguments.tags,
+            exclude_tags=arguments.exclude_tags,
+            overwrite=replaces,
+        )
+        warn_of_few_documents(manifest, by_fraction)
+        warn_of_kinds_not_held_out(Corpus.open(folder), by_fraction)
+    print(f"Wrote {out}: {summary(manifest)}.")
 
 
 def _sources_and_out(paths: tuple[str, ...], command: str) -> tuple[str, ...]:

@@ -19,7 +19,6 @@ from lexinvariant.errors import UserError
 
 if TYPE_CHECKING:
     from lexinvariant.decipher.decipherment import Decipherment
-    from lexinvariant.decipher.language import Language
 
 LEVELS = ((0.9, "green"), (0.6, "yellow"), (0.0, "bold red underline"))
 """From which probability on a symbol is shown so."""
@@ -61,8 +60,9 @@ class Arguments:
     """What one symbol is: a character, a number, two digits, a group parted by spaces, a Morse code; auto looks."""
     top: int = 3
     """How many other readings to tell."""
-    language: str = "english"
-    """The language of the plaintext: english, or a folder that `lexinvariant language build` wrote."""
+    language: str = "auto"
+    """The language of the plaintext: auto finds it out; else one that comes with the package (`lexinvariant language`
+    `show` lists them), or a folder that `lexinvariant language build` wrote."""
     model: str | None = None
     """The lexinvariant model that names symbols, if not the language's own: a folder, a name on the Hub, or bundled."""
     json: bool = False
@@ -84,10 +84,11 @@ def main(argv: list[str]) -> int:
         "top": arguments.top,
     }
     keep_compiled_programs()
-    from lexinvariant.decipher.language import load_language
+    from lexinvariant.decipher.language import AUTO, load_language
     from lexinvariant.decipher.solve import Solver
 
-    language, model = load_language(arguments.language), None
+    language = None if arguments.language == AUTO else load_language(arguments.language)
+    model = None
     if arguments.model is not None:
         from lexinvariant.model.weights import load_weights
 
@@ -100,7 +101,7 @@ def main(argv: list[str]) -> int:
     if arguments.json:
         print(json.dumps(found.to_json(), ensure_ascii=False))
     else:
-        show(found, language, console)
+        show(found, console)
     return NOT_READ if found.verdict.status == "unread" else 0
 
 
@@ -133,16 +134,16 @@ def _cribs(given: Sequence[str]) -> dict[str, str]:
     return cribs
 
 
-def show(found: "Decipherment", language: "Language", console: Console) -> None:
+def show(found: "Decipherment", console: Console) -> None:
     """The plaintext, what the text is, the key, how sure all that is and why."""
     unread = found.verdict.status == "unread"
     if not unread:
-        console.print(_plaintext(found, language, console.is_terminal))
+        console.print(_plaintext(found, console.is_terminal))
         console.print()
     console.print(Text(found.verdict.sentence, style="bold" if console.is_terminal else ""))
     if not unread and found.key:
         _show_key(found, console)
-    total = len(found.letter_confidence) or sum(p is not None for p in _confidences(found, language))
+    total = len(found.letter_confidence) or sum(p is not None for p in _confidences(found))
     seconds = f"({found.seconds:.2f} s)"
     console.print(Text(f"sure: {found.right:.1%} of {total} symbols are expected to be right {seconds}"))
     for i, reason in enumerate(found.verdict.reasons):
@@ -168,21 +169,21 @@ def _show_key(found: "Decipherment", console: Console) -> None:
         )
 
 
-def _confidences(found: "Decipherment", language: "Language") -> list[float | None]:
+def _confidences(found: "Decipherment") -> list[float | None]:
     """How sure each piece of the ciphertext is; None where it stands for itself."""
-    # Letters are enciphered in either case alike, and the key knows the small one.
-    return [found.confidence.get(s, found.confidence.get(language.letter(s) or s)) for s in found.cells]
+    p = {cell: found.confidence[symbol] for cell, symbol in found.symbol_of.items()}
+    return [p.get(cell) for cell in found.cells]
 
 
-def _plaintext(found: "Decipherment", language: "Language", in_colour: bool) -> Text:
+def _plaintext(found: "Decipherment", in_colour: bool) -> Text:
     """The plaintext, with spaces put back where there were none, each character in the colour of its probability."""
     shown = found.spaced or found.plaintext
     if not in_colour:
         return Text(shown)
-    p_T = _confidences(found, language)
+    p_T = _confidences(found)
     if found.spaced is not None or found.letter_confidence:
         sure = iter(found.letter_confidence or [p for p in p_T if p is not None])
-        return _coloured((next(sure) if language.letter(c) else None, c) for c in shown)
+        return _coloured((next(sure, None) if c.isalpha() else None, c) for c in shown)
     pieces, start = [], 0
     for symbol, p in zip(found.cells, p_T, strict=True):
         end = start + (len(symbol) if p is None else 1)  # what was kept may be a sign of several characters

@@ -41,9 +41,8 @@ def main(argv: list[str]) -> int:
     from lexinvariant.training.loop import train
 
     print(f"1. A substitution cipher, read:\n\n{CIPHERTEXT}\n")
-    solver = Solver()
-    found = solver.read([CIPHERTEXT], top=0)[0]
-    decipher.show(found, solver.language, Console(highlight=False, soft_wrap=True))
+    found = Solver().read([CIPHERTEXT], top=0)[0]
+    decipher.show(found, Console(highlight=False, soft_wrap=True))
 
     print("\n2. A lexinvariant model learns a language of 12 symbols, renamed at random in every sequence.")
     tiny = load(train(presets.preset("tiny"), out / "tiny", "tiny").model_folder)

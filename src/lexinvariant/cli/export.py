@@ -1,10 +1,11 @@
 """`lexinvariant export RUN OUT`: a run as a model that can be loaded and shared."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
+
+from lexinvariant.remote import local_copy, uploaded
 
 
 @dataclass(frozen=True)
@@ -14,10 +15,10 @@ class Arguments:
     example: lexinvariant export runs/mine models/mine --precision bfloat16
     """
 
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A run's folder, as given to `train --out`."""
-    out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
-    """The folder to write."""
+    out: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
+    """The folder to write; it may be on an object store, as may the run."""
     precision: Literal["float32", "bfloat16", "int8"] = "float32"
     """Type of the matrices; int8 has one scale a column."""
     step: Literal["last", "best"] | int = "last"
@@ -29,6 +30,7 @@ def main(argv: list[str]) -> int:
     from lexinvariant.training.export import export
 
     which = {"last": None, "best": -1}.get(str(arguments.step), arguments.step)
-    step = export(arguments.run, arguments.out, precision=arguments.precision, step=which)  # type: ignore[arg-type]
+    with uploaded(arguments.out, kind="model", recognised_by="model.safetensors", replaces=True) as out:
+        step = export(local_copy(arguments.run), out, precision=arguments.precision, step=which)  # type: ignore[arg-type]
     print(f"Wrote the model of step {step} to {arguments.out}.")
     return 0

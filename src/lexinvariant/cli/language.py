@@ -17,7 +17,7 @@ class Build:
 
     examples:
       lexinvariant language build german --text de.jsonl.xz --valid de.valid.jsonl.xz --quick
-      lexinvariant language build greek --text el.jsonl.xz --valid el.valid.jsonl.xz --alphabet αβγδεζηθικλμνξοπρστυφχψω
+      lexinvariant language build greek --text el.jsonl.xz --valid el.valid.jsonl.xz --folded αβγδεζηθικλμνξοπρστυφχψω
     """
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
@@ -32,6 +32,11 @@ class Build:
     """The small letters of the language, if not all that are common in the text; others lose their accents."""
     capitals: str | None = None
     """The capital of each letter, where Unicode's is not the language's own (Turkish: I is the capital of ı)."""
+    folded: str | None = None
+    """The letters of the spelling in fewer letters, as puzzle makers write it: it is built as well, and texts are read
+    in whichever fits."""
+    folds: Annotated[tuple[str, ...], tyro.conf.arg(metavar="x=yz ...")] = ()
+    """How that spelling writes letters that do not simply lose their accents."""
     judge: Path | None = None
     """Folder of a standard model of the language's letters (`lexinvariant train judge`) to judge short readings."""
     model: str | None = None
@@ -85,12 +90,15 @@ def main(argv: list[str]) -> int:
         description="Build and show languages for the solver of ciphers.\n\nexample: lexinvariant language show",
     )
     if isinstance(arguments, Show):
-        from lexinvariant.decipher.language import load_language
+        from lexinvariant.decipher.language import bundled_languages, load_language
 
         language = load_language(arguments.language)
-        print(f"{language.name} in {language.folder}\nletters: {language.letters}")
+        print(f"{language.name} in {language.folder}")
+        for spelling in language.spellings:
+            print(f"letters: {spelling.letters}")
         print(f"characters: {language.characters.strip()}")
         print(f"judge: {'yes' if language.judge else 'none'}; model: {language.model or 'none'}")
+        print(f"with the package come: {', '.join(bundled_languages())}")
         return 0
     if isinstance(arguments, FitVerdict):
         return _fit_verdict(arguments)
@@ -105,6 +113,8 @@ def main(argv: list[str]) -> int:
         out,
         letters=arguments.alphabet,
         capitals=arguments.capitals,
+        folded=arguments.folded,
+        folds=_folds(arguments.folds),
         judge=arguments.judge,
         model=arguments.model,
         min_counts=arguments.min_counts,
@@ -115,6 +125,13 @@ def main(argv: list[str]) -> int:
     )
     print(f"Wrote {out} in {time.monotonic() - started:.0f} s: lexinvariant decipher --language {out} ...")
     return 0
+
+
+def _folds(given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in given]
+    if wrong := next((pair for pair in pairs if len(pair[0]) != 1 or not pair[2]), None):
+        raise UserError(f"--folds {''.join(wrong)} is not of the form letter=letters, such as ä=ae.")
+    return {letter: letters for letter, _, letters in pairs}
 
 
 def _fit_verdict(arguments: FitVerdict) -> int:

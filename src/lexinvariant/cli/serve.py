@@ -14,6 +14,7 @@ import tyro
 from lexinvariant.checks import finite_number
 from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.errors import UserError
+from lexinvariant.web.memory import share_arenas
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ def main(argv: list[str]) -> int:
     if finite_number(arguments.time_limit, "--time-limit") <= 0:
         raise UserError(f"A time limit of {arguments.time_limit:g} seconds leaves none to answer: give more.")
     keep_compiled_programs()
+    share_arenas()
     import uvicorn
 
     from lexinvariant.api import load

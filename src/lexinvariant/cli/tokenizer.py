@@ -1,5 +1,6 @@
 """`lexinvariant tokenizer train`: a tokenizer of one's own."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -41,7 +42,7 @@ def main(argv: list[str]) -> int:
         Path(out),
         size=arguments.size,
         max_bytes=arguments.max_bytes,
-        progress=True,
+        progress=sys.stdout.isatty(),  # the library ends the process where it cannot print
         overwrite=arguments.overwrite,
     )
     print(

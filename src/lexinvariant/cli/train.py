@@ -1,6 +1,8 @@
 """`lexinvariant train PRESET`: train a model, or go on with a run."""
 
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,6 +13,7 @@ from lexinvariant import presets
 from lexinvariant.checks import whole_number
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
+from lexinvariant.remote import is_remote
 from lexinvariant.text.frequency import ADVICE, still_counting
 from lexinvariant.training.distributed import find_cluster, run_in_cluster
 
@@ -26,8 +29,9 @@ class Arguments:
 
     data: str = ""
     """Short for --data.path."""
-    out: Path = Path()
-    """The run's folder: checkpoints, metrics, and at the end model/."""
+    out: Annotated[str, tyro.conf.arg(metavar="PATH")] = ""
+    """The run's folder: checkpoints, metrics, and at the end model/. On an object store (s3://bucket/run) it is a copy
+    of a local one, brought up to date after every save; another machine goes on from it."""
     standard: bool = False
     """Train the preset's standard twin: a learned table, all else equal."""
     regularise: Literal["mixed", "token-permuted"] | None = None
@@ -64,6 +68,7 @@ examples:
   lexinvariant train tokens-small --data data/mine --regularise token-permuted --p 0.2 --out runs/regularised
   lexinvariant train --init bundled --data data/mine --out runs/mine
   lexinvariant train paper-char --data data/pile --sharding.fsdp 8 --batch-size 128 --accumulate 2
+  lexinvariant train char-small --data s3://bucket/mixed --out s3://bucket/runs/mine
 """
 
 
@@ -101,7 +106,7 @@ def main(argv: list[str]) -> int:
     if argv[0].partition("=")[0] == "--init":
         argv = ["finetune", *argv]
     name, *rest = argv
-    default = Arguments(out=Path("runs") / name, config=presets.preset(name))
+    default = Arguments(out=f"runs/{name}", config=presets.preset(name))
     arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")
     whole_number(arguments.heartbeat_seconds, "--heartbeat-seconds", least=1)
     cluster = find_cluster(arguments.distributed, os.environ)
@@ -136,21 +141,42 @@ def _train(name: str, rest: list[str], arguments: Arguments, default: Arguments)
     if arguments.standard or arguments.regularise is not None:
         config = presets.as_standard(config)
 
+    if not is_remote(arguments.out):
+        return _train_in(Path(arguments.out), config, name)
+
+    import jax  # not for --help
+
+    from lexinvariant.training.mirror import RunMirror
+
+    if jax.process_count() > 1:
+        raise UserError(
+            f"Several hosts write their parts of a checkpoint to one disk, and {arguments.out} is none: give an --out "
+            "on a disk that they share."
+        )
+    mirror = RunMirror(arguments.out)
+    with mirror.open():
+        code = _train_in(mirror.folder, config, name, mirror.copy_soon)
+    print(f"Copied to {mirror.url}.")
+    return code
+
+
+def _train_in(
+    folder: Path, config: TrainConfig, name: str, on_saved: Callable[[], None] = lambda: None
+) -> int:
     from lexinvariant.report.curves import run_figure
     from lexinvariant.training.loop import train  # loads jax: not for --help
     from lexinvariant.training.metrics import read_metrics
 
-    outcome = train(config, arguments.out, name)
+    outcome = train(config, folder, name, on_saved)
     if not outcome.is_ours_to_tell:
         return 0
-    rows = read_metrics(arguments.out / "metrics.jsonl")
-    curves = (
-        f", its curves in {run_figure(arguments.out)}" if any(row["kind"] == "train" for row in rows) else ""
-    )
+    rows = read_metrics(folder / "metrics.jsonl")
+    curves = f", its curves in {run_figure(folder)}" if any(row["kind"] == "train" for row in rows) else ""
     if outcome.finished:
         print(f"Done: the model is in {outcome.model_folder}{curves}.")
-        for line in summary([row for row in rows if row["kind"] == "valid"]):
-            print(line)
+        with suppress(KeyError):  # a row that a bad disk has spoilt says nothing
+            for line in summary([row for row in rows if row["kind"] == "valid"]):
+                print(line)
     elif outcome.step == 0:
         print(
             "Stopped before the first step, so there was nothing to save: give the same command to start again."

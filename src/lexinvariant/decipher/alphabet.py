@@ -37,7 +37,7 @@ characters, all enciphered, one in twenty is below it; of homophonic ones with 3
 _SAMPLE = 20_000  # cells of a long text that are looked at to see what was enciphered
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Puzzle:
     """A ciphertext whose symbols are numbered by first occurrence."""
 
@@ -62,6 +62,13 @@ class Puzzle:
         return self.kind == "glyphs" and len(self.symbols) > len(self.language.letters)
 
     @cached_property
+    def is_foreign_script(self) -> bool:
+        """Whether the symbols are letters, but not those of the language: perhaps of one that nobody here knows."""
+        visible = [symbol for symbol in self.symbols if not symbol.isspace()]
+        is_letters = self.kind != "letters" and all(symbol.isalpha() for symbol in visible)
+        return is_letters and any(self.language.letter(symbol) is None for symbol in visible)
+
+    @cached_property
     def letter_S(self) -> NDArray[np.int64] | None:
         """The letters that the symbols are as they stand (numbers: by their places in the alphabet); None if none."""
         letters = self.language.letters
@@ -84,6 +91,11 @@ class Puzzle:
             first_T[0] = not kept_T[0]
         row = self.symbol_T[first_T]
         return row[:-1] if len(row) and row[-1] == WORD_BREAK else row
+
+    def symbol(self, cell: str) -> str | None:
+        """The cipher symbol that a cell is, whatever its case; None where it stands for itself."""
+        name = self.language.letter(cell) if self.kind == "letters" else cell
+        return name if name in self.symbols else None
 
     def plaintext(self, key: Mapping[str, str]) -> str:
         """The text with every symbol replaced by what it stands for; capitals stay capitals."""

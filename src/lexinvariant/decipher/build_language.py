@@ -16,8 +16,7 @@ from __future__ import annotations
 import shutil
 import time
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -28,9 +27,11 @@ import numpy as np
 from lexinvariant.decipher import calibration, ngram
 from lexinvariant.decipher.calibration import Calibration
 from lexinvariant.decipher.decipherment import KeyPosterior
+from lexinvariant.decipher.describe_language import describe_language
 from lexinvariant.decipher.fit_verdict import moved_tests
 from lexinvariant.decipher.judge_lm import load_judge
 from lexinvariant.decipher.language import (
+    FOLDED_FOLDER,
     JUDGE_FOLDER,
     LANGUAGE_FILE,
     Evidence,
@@ -56,10 +57,7 @@ if TYPE_CHECKING:
     from lexinvariant.model.weights import Weights
 
 MIN_LETTERS, MIN_VALID_LETTERS = 20_000, 5_000
-MAX_LETTERS, MAX_CHARACTERS = 100, 200
-MIN_LETTER_SHARE, MIN_CHARACTER_SHARE = 1e-4, 1e-5  # rarer ones are not taken to be of the language
-MAX_FOREIGN_SHARE = 0.1  # of the text's letters: the alphabet is then the wrong one
-MAX_TABLE = 2**26  # entries of an n-gram table, which has one for every possible n-gram
+MAX_TABLE = 2**27  # entries of an n-gram table, which has one for every possible n-gram
 LONG, SHORT = 5, 3  # letters of an n-gram
 QUICK_SHARE = 1 / 6  # of the texts that a full build would fit calibrations on
 TEMPERATURES = (0.4, 0.6, 0.8, 1.0)
@@ -144,6 +142,8 @@ def build_language(
     *,
     letters: str | None = None,
     capitals: str | None = None,
+    folded: str | None = None,
+    folds: Mapping[str, str] | None = None,
     judge: Path | None = None,
     model: str | None = None,
     min_counts: tuple[int, int, int] = (1, 1, 1),
@@ -154,8 +154,9 @@ def build_language(
 ) -> Language:
     """Make a language's folder from sources of text; it appears when it is complete.
 
-    `min_counts` are how often a longest n-gram (spaced, unspaced, of characters) must occur to be stored; `n_texts` are
-    fitted on for every length of a plan.
+    `folded` are the letters of its spelling in fewer letters, if it has one, where the others lose their accents or are
+    written as `folds` says. `min_counts` are how often a longest n-gram (spaced, unspaced, of characters) must occur to
+    be stored; `n_texts` are fitted on for every length of a plan.
     """
     if out.exists() and not (overwrite and (out / LANGUAGE_FILE).is_file()):
         raise UserError(
@@ -165,36 +166,43 @@ def build_language(
         raise UserError("Texts to fit on and counts of n-grams are whole numbers from 1 on: give others.")
     documents = _read(text)
     held_out = _read(valid)
-    language = _describe(name, documents + held_out, letters, capitals, model)
-    _check_amount("text", documents, MIN_LETTERS, language)
-    _check_amount("validation text", held_out, MIN_VALID_LETTERS, language)
-    log(f"{len(language.letters)} letters: {language.letters}")
-
+    described = describe_language(name, documents + held_out, letters, capitals, {}, model)
+    spellings = [described]
+    if folded is not None:
+        spellings.append(describe_language(name, documents + held_out, folded, None, folds or {}, None))
+    for language in spellings:
+        _check_amount("text", documents, MIN_LETTERS, language)
+        _check_amount("validation text", held_out, MIN_VALID_LETTERS, language)
     # Load the model and the judge first: if one does not suit, say so before the counting.
-    weights = Solver(language=language).model
+    weights = Solver(language=described).model
     if judge is not None:
-        load_judge(judge, language.letters)
+        load_judge(judge, described.letters)
     unfinished = out.with_name(out.name + ".part")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     if judge is not None:
         shutil.copytree(judge, unfinished / JUDGE_FOLDER)
-    language = replace(language, folder=unfinished)
-    _count_tables(language, documents, min_counts, log)
-    language = moved_tests(_fit_thresholds(language, held_out), held_out)
-    search = language.letter_search
-    log(
-        f"a search is stuck above {search.stuck_above_spaced} nats a symbol ({search.stuck_above_unspaced} without "
-        f"spaces), letters alone make no sense above {search.not_language_above}; {language.recognition}"
-    )
-    fitting = _Fitting(language, weights, held_out, n_texts, log)
-    if quick:
-        log("quick: search efforts and weights are those of English, calibrations are fitted on few texts")
-        fitting.n_texts = max(2, round(n_texts * QUICK_SHARE))
-    else:
-        fitting.tune()
-    fitting.calibrate()
-    fitting.language.save()
+    for language in spellings:
+        log(f"{len(language.letters)} letters: {language.letters}")
+        is_folded = language is not described
+        language = replace(language, folder=unfinished / FOLDED_FOLDER if is_folded else unfinished)
+        _count_tables(language, documents, min_counts, log, with_characters=not is_folded)
+        language = moved_tests(_fit_thresholds(language, held_out), held_out)
+        search = language.letter_search
+        log(
+            f"a search is stuck above {search.stuck_above_spaced} nats a symbol ({search.stuck_above_unspaced} "
+            f"without spaces), letters alone make no sense above {search.not_language_above}; {language.recognition}"
+        )
+        fitting = _Fitting(language, None if is_folded else weights, held_out, n_texts, log)
+        if quick:
+            log(
+                "quick: search efforts and weights are those of English, calibrations are fitted on few texts"
+            )
+            fitting.n_texts = max(2, round(n_texts * QUICK_SHARE))
+        else:
+            fitting.tune()
+        fitting.calibrate()
+        fitting.language.save()
     if out.exists():
         shutil.rmtree(out)
     unfinished.rename(out)
@@ -215,75 +223,34 @@ def _check_amount(what: str, documents: Sequence[str], least: int, language: Lan
     raise UserError(f"There are {n:,} letters of {what} and at least {least:,} are needed: give more of it.")
 
 
-def _describe(
-    name: str, documents: Sequence[str], letters: str | None, capitals: str | None, model: str | None
-) -> Language:
-    """English with another alphabet."""
-    count: Counter[str] = Counter()
-    for text in documents:
-        count.update(text)
-    of_letters = Counter({character: n for character, n in count.items() if character.isalpha()})
-    total = max(1, of_letters.total())
-    if letters is None:
-        small: Counter[str] = Counter()
-        for character, n in of_letters.items():
-            small[character.lower()] += n
-        common = [letter for letter, n in small.items() if n >= MIN_LETTER_SHARE * total and len(letter) == 1]
-        letters = "".join(sorted(common))
-    if len(letters) > MAX_LETTERS:
-        raise UserError(
-            f"The text has {len(letters)} different letters and a language may have {MAX_LETTERS}: give --alphabet."
-        )
-    capitals = capitals or "".join(_capital(letter, letters) for letter in letters)
-    language = replace(
-        load_language(), name=name, letters=letters, capitals=capitals, folds={}, characters="", model=model
-    )
-    cased = {form for c in of_letters for form in (c, c.lower(), c.upper()) if len(form) == 1}
-    folded = {c: _fold(c, letters) for c in sorted(cased) if language.letter(c) is None}
-    folds = {character: fold for character, fold in folded.items() if fold is not None}
-    foreign = Counter({c: n for c, n in of_letters.items() if language.letter(c) is None and c not in folds})
-    if foreign.total() > MAX_FOREIGN_SHARE * total:
-        shown = "".join(character for character, _ in foreign.most_common(10))
-        raise UserError(
-            f"{foreign.total() / total:.0%} of the text's letters ({shown}) are not in the alphabet {letters}: give "
-            "--alphabet the letters of this language."
-        )
-    frequent = {c for c, n in count.most_common(MAX_CHARACTERS) if n >= MIN_CHARACTER_SHARE * count.total()}
-    printable = {c for c in {*frequent, *letters, *capitals, " "} if c.isprintable()}
-    return replace(language, folds=folds, characters="".join(sorted(printable)) + "\n")
-
-
-def _capital(letter: str, letters: str) -> str:
-    capital = letter.upper()
-    return capital if len(capital) == 1 and capital.lower() == letter and capital not in letters else letter
-
-
-def _fold(character: str, letters: str) -> str | None:
-    """The letters that a character can be written in: its small form, without accents."""
-    bare = [c for c in unicodedata.normalize("NFKD", character.casefold()) if not unicodedata.combining(c)]
-    forms = (character.lower(), character.casefold(), "".join(bare))
-    return next((form for form in forms if form and set(form) <= set(letters)), None)
-
-
 def _count_tables(
-    language: Language, documents: Sequence[str], min_counts: tuple[int, int, int], log: Log
+    language: Language,
+    documents: Sequence[str],
+    min_counts: tuple[int, int, int],
+    log: Log,
+    *,
+    with_characters: bool,
 ) -> None:
+    """Where everything was enciphered, letters with accents were too: a spelling without them has no such table."""
     spaced, unspaced, characters = min_counts
-    recipes: dict[Table, tuple[Callable[[str], str], str, int, int]] = {
-        "spaced": (lambda text: language.letters_only(text) + " ", language.letters + " ", LONG, spaced),
-        "spaced-short": (lambda text: language.letters_only(text) + " ", language.letters + " ", SHORT, 1),
-        "unspaced": (language.unspaced, language.letters, LONG, unspaced),
-        "unspaced-short": (language.unspaced, language.letters, SHORT, 1),
-        "characters": (str, language.characters, SHORT, characters),
-    }
-    for table, (fold, alphabet, longest, min_count) in recipes.items():
+    recipes: list[tuple[Table, Callable[[str], str], str, int, int]] = [
+        ("spaced", lambda text: language.letters_only(text) + " ", language.letters + " ", LONG, spaced),
+        ("unspaced", language.unspaced, language.letters, LONG, unspaced),
+    ]
+    if with_characters:
+        recipes.append(("characters", str, language.characters, SHORT, characters))
+    for table, fold, alphabet, longest, min_count in recipes:
         started = time.monotonic()
-        order = max(n for n in range(1, longest + 1) if len(alphabet) ** n <= MAX_TABLE)
+        size = len(alphabet)
+        order = max(n for n in range(1, longest + 1) if size**n <= MAX_TABLE)
         counts = ngram.count_ngrams(map(fold, documents), alphabet, order)
         path = language.folder / f"{table}.xz"
-        ngram.save(path, alphabet, ngram.backoff_levels(counts, len(alphabet), min_count))
-        size, seconds = path.stat().st_size / 1e6, time.monotonic() - started
-        log(f"n-grams, {table}: {order} of {len(alphabet)} symbols, {size:.2f} MB ({seconds:.0f} s)")
+        ngram.save(path, alphabet, ngram.backoff_levels(counts, size, min_count))
+        if longest == LONG:
+            short = path.with_name(f"{table}-short.xz")
+            ngram.save(short, alphabet, ngram.backoff_levels(counts[:SHORT], size))
+        megabytes, seconds = path.stat().st_size / 1e6, time.monotonic() - started
+        log(f"n-grams, {table}: {order} of {size} symbols, {megabytes:.2f} MB ({seconds:.0f} s)")
 
 
 def _fit_thresholds(language: Language, documents: Sequence[str]) -> Language:
@@ -368,6 +335,8 @@ class _Fitting:
 
     def calibrate(self) -> None:
         plans = dict(_CALIBRATED)
+        if not self.language.has_table("characters"):
+            del plans["characters"]
         if self.language.judge is None:
             plans["spaced"] += plans.pop("judge_spaced")
             plans["unspaced"] += plans.pop("judge_unspaced")

@@ -36,7 +36,10 @@ def pinned_by_words(puzzle: Puzzle, known: Mapping[int, str], words: Sequence[st
             "Words can be placed where letters were enciphered alone: give cribs symbol by symbol."
         )
     if puzzle.is_homophonic:
-        raise UserError("Words fit anywhere where letters have several symbols: give cribs symbol by symbol.")
+        raise UserError(
+            "A known word fits anywhere in a homophonic cipher, whose letters have several symbols: give cribs symbol "
+            "by symbol, or the known beginning."
+        )
     pinned = dict(known)
     for word in sorted(words, key=len, reverse=True):
         letters = puzzle.language.unspaced(word)

@@ -14,12 +14,21 @@ from scipy.optimize import linear_sum_assignment
 
 from lexinvariant.decipher import search
 from lexinvariant.decipher.alphabet import Puzzle
-from lexinvariant.decipher.calibration import Calibration
+from lexinvariant.decipher.calibration import Calibration, FitTest
 from lexinvariant.decipher.features import measure
 from lexinvariant.decipher.language import Evidence
 from lexinvariant.decipher.search import Candidates, SearchProblem
 from lexinvariant.decipher.spacing import LONGEST, put_spaces
 from lexinvariant.decipher.verdict import MOST_UNREAD, Kind, Reading, Verdict, verdict_on
+
+FOREIGN_SCRIPT_ODDS = 1 / 20
+"""That letters of another script are signs for this language, beside that they are a language of their own."""
+LEAST_LETTERS = 6
+"""Of a shorter text nobody knows whether it was read."""
+FEW_RUNS, MOST_IN_RUNS = 3, 0.05
+"""Symbols that are the third one in a row, at most; as a share of all."""
+NOT_IN_JSON = ("cells", "symbol_of")
+"""Fields of a decipherment that only those who show it need."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -52,6 +61,8 @@ class Decipherment:
     """How the ciphertext is written: characters, numbers, pairs, tokens, morse."""
     cells: str | tuple[str, ...] = field(repr=False)
     """The ciphertext in pieces of one symbol each."""
+    symbol_of: dict[str, str] = field(repr=False)
+    """The cipher symbol that each of these pieces is: that of a capital is the small letter."""
     seconds: float = 0.0
     letter_confidence: tuple[float, ...] = ()
     """Where no key of symbols gives the plaintext (several alphabets, other places): for every letter of it in turn,
@@ -60,11 +71,16 @@ class Decipherment:
     def to_json(self) -> dict[str, Any]:
         """As `lexinvariant decipher --json` prints it."""
         shown = asdict(self) | {"seconds": round(self.seconds, 3)}
-        del shown["cells"]
-        return shown
+        return {name: value for name, value in shown.items() if name not in NOT_IN_JSON}
 
 
-@dataclass(frozen=True)
+def log_number_of_keys(problem: SearchProblem) -> float:
+    """The logarithm of how many keys there are."""
+    n_letters, n_pinned = len(problem.letters), len(problem.pinned)
+    return lgamma(n_letters - n_pinned + 1) - lgamma(n_letters - problem.n_symbols + 1)
+
+
+@dataclass(frozen=True, eq=False)
 class KeyPosterior:
     """Candidate keys of one ciphertext with their costs, and the evidence that the costs come from."""
 
@@ -76,6 +92,8 @@ class KeyPosterior:
     parameters: Mapping[str, int | str] = field(default_factory=dict)
     log_keys: float | None = None
     """The logarithm of how many keys there were to choose from; None: all."""
+    languages: Mapping[str, float] = field(default_factory=dict)
+    """How likely each language is, where it was found out."""
 
     @cached_property
     def n_letters(self) -> int:
@@ -98,6 +116,8 @@ class KeyPosterior:
     @property
     def description(self) -> float:
         """Nats a letter to write the text down: what the best key costs, and which of all keys it is."""
+        if self.evidence == "homophonic":  # which symbol stands for a letter that has several is told, too
+            return float(self.candidates.cost_N[0]) / self.n_letters
         return (self.ngram_cost + self.effort) / self.n_letters
 
     @property
@@ -105,24 +125,27 @@ class KeyPosterior:
         """The logarithm of how many keys there were to choose from."""
         if self.log_keys is not None:
             return self.log_keys
-        n_letters, n_pinned = len(self.problem.letters), len(self.problem.pinned)
-        return lgamma(n_letters - n_pinned + 1) - lgamma(n_letters - self.problem.n_symbols + 1)
+        return log_number_of_keys(self.problem)
+
+    @property
+    def may_be_read(self) -> bool:
+        """Whether the best key's reading may be one."""
+        return self.reading().probability > MOST_UNREAD
 
     def reading(self) -> Reading:
         """How good the best key's reading is, for the verdict."""
-        language = self.puzzle.language
-        test = language.calibrations.of(self.evidence).fit
         judged = self.evidence in ("judge_spaced", "judge_unspaced")
         cost = (float(self.candidates.cost_N[0]) if judged else self.ngram_cost) / self.n_letters
-        return Reading(
+        test = self.puzzle.language.calibrations.of(self.evidence).fit
+        return tested_reading(
+            self.puzzle,
+            test,
             self.kind,
-            test.probability(cost, self.n_telling, self.effort),
-            language.name,
-            cost,
-            test.right,
-            test.nonsense(self.n_telling, self.effort),
-            self.n_telling,
             self.parameters,
+            cost,
+            self.problem.pieces,
+            self.n_telling,
+            self.effort,
         )
 
     def best_key(self, calibration: Calibration) -> tuple[Ints, Floats, Floats]:
@@ -144,7 +167,7 @@ class KeyPosterior:
         letters = self.problem.ngram.alphabet
         return {symbol: letters[v] for symbol, v in zip(self.puzzle.symbols, key_S, strict=True)}
 
-    def decipherment(self, top: int, certain: Collection[int] = ()) -> Decipherment:
+    def decipherment(self, top: int, certain: Collection[str] = ()) -> Decipherment:
         """The best key, how sure each of its symbols is, the next best keys, and the verdict on all of it.
 
         Symbols that somebody knows are `certain`; where a known word stands is not.
@@ -152,11 +175,11 @@ class KeyPosterior:
         puzzle = self.puzzle
         calibration = puzzle.language.calibrations.of(self.evidence)
         reading = self.reading()
-        verdict = verdict_of(puzzle, reading)
+        verdict = verdict_of(puzzle, reading, self.languages)
         letter_S, share_S, weight_N = self.best_key(calibration)
         # A symbol is right if the text was read at all and the key is right about it.
         p_S = verdict.symbol_probability(self.n_letters) * calibration.probability(share_S)
-        p_S[list(certain)] = 1.0
+        p_S[[symbol in certain for symbol in puzzle.symbols]] = 1.0
         others = []
         for key_S, weight in zip(self.candidates.key_NS[: top + 1], weight_N, strict=False):
             if not np.array_equal(key_S, letter_S):
@@ -173,6 +196,7 @@ class KeyPosterior:
             alternatives=others[:top],
             notation=puzzle.notation,
             cells=puzzle.cells,
+            symbol_of={cell: name for cell in set(puzzle.cells) if (name := puzzle.symbol(cell)) is not None},
         )
 
     def _spaced(self, key: Mapping[str, str]) -> str | None:
@@ -181,6 +205,41 @@ class KeyPosterior:
             return None
         letters = "".join(key[self.puzzle.symbols[s]] for s in self.puzzle.words)
         return put_spaces(letters, self.puzzle.language.ngram("spaced"))
+
+
+def tested_reading(
+    puzzle: Puzzle,
+    test: FitTest,
+    kind: Kind,
+    parameters: Mapping[str, int | str],
+    cost: float,
+    pieces: Sequence[NDArray[np.integer]],
+    n_telling: int,
+    log_keys: float,
+) -> Reading:
+    """How good a reading is that costs so many nats a letter, the best under exp(log_keys) keys."""
+    odds = FOREIGN_SCRIPT_ODDS if puzzle.is_foreign_script else 1.0
+    p = test.probability(cost, n_telling, log_keys)
+    if n_telling < LEAST_LETTERS:
+        p = min(p, 0.5)
+    in_runs = puzzle.kind != "ascii" and is_in_runs(pieces)  # code is full of spaces
+    return Reading(
+        kind,
+        0.0 if in_runs else odds * p / (odds * p + 1 - p),
+        puzzle.language.name,
+        cost,
+        test.right,
+        test.nonsense(n_telling, log_keys),
+        n_telling,
+        parameters,
+        in_runs,
+    )
+
+
+def is_in_runs(pieces: Sequence[NDArray[np.integer]]) -> bool:
+    """Whether symbols often stand three and more in a row, as those of sorted letters do and no language's."""
+    n_runs = sum(int(np.count_nonzero((p[2:] == p[1:-1]) & (p[1:-1] == p[:-2]))) for p in pieces)
+    return n_runs > max(FEW_RUNS, MOST_IN_RUNS * sum(map(len, pieces)))
 
 
 def n_telling(pieces: Sequence[NDArray[np.integer]], order: int, n_letters: int) -> int:
@@ -192,9 +251,10 @@ def n_telling(pieces: Sequence[NDArray[np.integer]], order: int, n_letters: int)
     return round(n_letters * len(np.unique(windows, axis=0)) / len(windows))
 
 
-def verdict_of(puzzle: Puzzle, reading: Reading) -> Verdict:
-    """What a text is of which this is the best reading."""
+def verdict_of(puzzle: Puzzle, reading: Reading, languages: Mapping[str, float]) -> Verdict:
+    """What a text is of which this is the best reading; `languages` as in KeyPosterior."""
     language = puzzle.language
     symbol_T = puzzle.symbol_T[puzzle.symbol_T >= 0]
     features = measure(symbol_T, language.letter_frequencies, puzzle.letter_S)
-    return verdict_on(features, reading, language.unread_kinds, len(puzzle.symbols), puzzle.notation)
+    verdict = verdict_on(features, reading, language.unread_kinds, len(puzzle.symbols), puzzle.notation)
+    return verdict.in_languages(languages)

@@ -139,7 +139,8 @@ def moved_tests(language: Language, documents: Sequence[str]) -> Language:
     }
     for evidence, setting in settings.items():
         judge = language.judge if evidence.startswith("judge") else None
-        if evidence.startswith("judge") and judge is None:
+        missing = evidence == "characters" and not language.has_table("characters")
+        if missing or (evidence.startswith("judge") and judge is None):
             continue
         separator = "" if setting == "unspaced" else " "
         joined = [separator.join(plain_text(text, setting, language) for text in documents)]

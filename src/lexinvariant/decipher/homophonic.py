@@ -24,6 +24,7 @@ from lexinvariant.decipher import search
 from lexinvariant.decipher.language import Effort, Stages
 from lexinvariant.decipher.ngram import SCALE, NGram
 from lexinvariant.decipher.search import Candidates, KeyToNGrams, SearchProblem
+from lexinvariant.interruption import stop_if_given_up
 
 LETTERS_PER_SYMBOL = 12
 """How much of a long text is searched: less would leave rare symbols in doubt."""
@@ -33,6 +34,10 @@ EVENNESS = 2.0
 """How evenly the homophones of a letter are used: the parameter of a symmetric Dirichlet distribution."""
 FIRST = Stages(Effort(96, 16000, 0.4), Effort(48, 4000, 0.4))
 RETRY = Stages(Effort(96, 64000, 0.4), Effort(96, 8000, 0.3))
+QUICK = Effort(48, 8000, 0.4)
+"""To compare languages by..."""
+QUICK_SYMBOLS = 400
+"""... on so much of a text, or as much as it takes to see every symbol some times."""
 _N_ORDERS = 64  # different orders of the symbols
 
 Ints = NDArray[np.int32]
@@ -53,17 +58,19 @@ class KeyCosts:
         self.letter_V = np.round(-SCALE * np.log(self.share_V)).astype(np.int32)
         # How a letter is used is one number, usage = n_homophones * width + n_occurrences, and a symbol more or less
         # adds or takes its own. The choices of a letter's symbols cost the logarithm of a Dirichlet-multinomial
-        # probability, but for what is the same under every key.
+        # probability, of which a part is the same for all keys.
         width = int(count_S.sum()) + 1
         self.usage_S = (width + count_S).astype(np.int32)
         n_H1, count_N = np.arange(problem.n_symbols + 1)[:, None], np.arange(width)
         even_H1 = np.maximum(EVENNESS * n_H1, 1e-9)  # a letter without symbols does not occur
         choice_HN = gammaln(even_H1 + count_N) - gammaln(even_H1)
         self.choice_U = np.round(SCALE * choice_HN).astype(np.int32).ravel()
+        self.same_for_all = -round(SCALE * float((gammaln(EVENNESS + count_S) - gammaln(EVENNESS)).sum()))
 
     def totals(self, key_SR: Ints) -> NDArray[np.int64]:
         """All costs: of the plaintext, of the choices among homophones, and of the letters that the symbols have."""
-        return self.likelihoods(key_SR) + self.letter_V[key_SR].sum(axis=0, dtype=np.int64)
+        letters_R = self.letter_V[key_SR].sum(axis=0, dtype=np.int64)
+        return self.likelihoods(key_SR) + letters_R + self.same_for_all
 
     def likelihoods(self, key_SR: Ints) -> NDArray[np.int64]:
         ngram_R = self.problem.ngram.cost_G[self.to_ngrams.codes(key_SR)].sum(axis=0, dtype=np.int64)
@@ -115,16 +122,31 @@ def find_keys(problem: SearchProblem, short: NGram, stages: Stages) -> Candidate
     rng = np.random.default_rng(0)  # the same for every text, so that none depends on the others
     frequency_V = short.stationary_distribution()
     smooth = KeyCosts(replace(problem, ngram=short), frequency_V)
-    shape = problem.n_symbols, stages.short.n_keys
-    key_SR = rng.choice(len(smooth.share_V), shape, p=smooth.share_V).astype(np.int32)
-    for symbol, letter in problem.pinned.items():
-        key_SR[symbol] = letter
-    _, key_SR = anneal(smooth, key_SR, stages.short, rng)
+    _, key_SR = anneal(smooth, _random_keys(smooth, stages.short.n_keys, rng), stages.short, rng)
     costs = KeyCosts(problem, frequency_V)
     # Neighbours in a population that was resampled are often copies of one key, so some are drawn from all of it.
     drawn = rng.permutation(stages.short.n_keys)[: stages.long.n_keys]
     candidates, _ = anneal(costs, key_SR[:, drawn], stages.long, rng)
     return _hill_climb(costs, candidates)
+
+
+def _random_keys(costs: KeyCosts, n_keys: int, rng: np.random.Generator) -> Ints:
+    key_SR = rng.choice(len(costs.share_V), (costs.problem.n_symbols, n_keys), p=costs.share_V)
+    for symbol, letter in costs.problem.pinned.items():
+        key_SR[symbol] = letter
+    return key_SR.astype(np.int32)
+
+
+def quick_symbols(n_symbols: int) -> int:
+    return max(QUICK_SYMBOLS, LEAST_PER_SYMBOL * n_symbols)
+
+
+def quick_nats(problem: SearchProblem) -> float:
+    """What a text costs at best, roughly, under a problem of short n-grams: to compare languages by."""
+    rng = np.random.default_rng(0)
+    costs = KeyCosts(problem, problem.ngram.stationary_distribution())
+    candidates, _ = anneal(costs, _random_keys(costs, QUICK.n_keys, rng), QUICK, rng)
+    return float(candidates.cost_N[0])
 
 
 def improve(problem: SearchProblem, short: NGram, key_NS: Ints) -> Candidates:
@@ -176,6 +198,7 @@ def anneal(
     for step in range(n_moves):
         nth = step % effort.resample_every
         if nth == 0:
+            stop_if_given_up()
             chosen_R = search.resample(total_R, (inverse_temperature[step] - resampled_at) / SCALE, rng)
             resampled_at = inverse_temperature[step]
             key_SR, code_TR, cost_TR = key_SR[:, chosen_R], code_TR[:, chosen_R], cost_TR[:, chosen_R]

@@ -1,7 +1,8 @@
 """A language for the solver: its letters, n-grams and judge, and every number that depends on the language.
 
 A language is a folder: language.json (the fields of `Language`), five tables of n-grams and, where there is one, the
-model that judges short texts. `lexinvariant language build` writes it; nothing in the code is about English.
+model that judges short texts. Where people also write it in fewer letters (ä as ae, é as e), that spelling is a
+language of its own in the folder within. `lexinvariant language build` writes it; nothing in the code is about English.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ if TYPE_CHECKING:
 
 LANGUAGES = Path(__file__).parents[1] / "weights" / "languages"
 ENGLISH = "english"
+AUTO = "auto"
+"""In the place of a language's name: it is to be found out."""
 LANGUAGE_FILE = "language.json"
 JUDGE_FOLDER = "judge"
+FOLDED_FOLDER = "folded"
 Table = Literal["spaced", "spaced-short", "unspaced", "unspaced-short", "characters"]
 """n-grams of words, of letters without spaces (long ones, and short ones for the first search), of all characters."""
 Evidence = Literal["spaced", "unspaced", "judge_spaced", "judge_unspaced", "characters", "homophonic"]
@@ -109,6 +113,9 @@ class LetterSearch:
     compared_symbols: int
     """... and the best keys compared on samples of this length."""
     compared_keys: int
+
+    def stuck_above(self, spaced: bool) -> float:
+        return self.stuck_above_spaced if spaced else self.stuck_above_unspaced
 
     def band(self, n: int) -> LengthBand:
         return next(band for band in self.bands if band.below is None or n < band.below)
@@ -226,6 +233,9 @@ class Language:
     def _tables(self) -> dict[Table, NGram]:
         return {}
 
+    def has_table(self, table: Table) -> bool:
+        return (self.folder / f"{table}.xz").is_file()
+
     def ngram(self, table: Table) -> NGram:
         if table not in self._tables:
             self._tables[table] = ngram.read(self.folder / f"{table}.xz")
@@ -245,6 +255,12 @@ class Language:
         from lexinvariant.decipher.judge_lm import load_judge
 
         return load_judge(folder, self.letters)
+
+    @cached_property
+    def spellings(self) -> tuple[Language, ...]:
+        """The language as it is written with all its letters and, where it has one, its spelling in fewer."""
+        folder = self.folder / FOLDED_FOLDER
+        return (self, _read(folder)) if (folder / LANGUAGE_FILE).is_file() else (self,)
 
     def save(self) -> None:
         """Write language.json to the folder."""
@@ -280,7 +296,7 @@ def _read(folder: Path) -> Language:
     path = folder / LANGUAGE_FILE
     if not path.is_file():
         raise UserError(
-            f"There is no language {str(folder)!r} ({', '.join(bundled_languages())} comes with the package): give a "
+            f"There is no language {str(folder)!r} ({', '.join(bundled_languages())} come with the package): give a "
             "folder that `lexinvariant language build` wrote."
         )
     described = read_json_object(path, "build the language again.")

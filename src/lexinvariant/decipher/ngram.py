@@ -2,7 +2,7 @@
 
 It is an interpolated Kneser-Ney model, kept as one byte for every possible n-gram (the cost of its last symbol in
 sixteenths of a nat): scoring is one look-up a symbol. The file stores only what differs from the next shorter n-gram:
-a penalty for each context that was seen, and a gain for each n-gram that was.
+a penalty for each context that was seen, and gains for the n-grams that begin with it.
 
 `lexinvariant language build` counts the tables of a language; the same text gives the same bytes.
 """
@@ -14,6 +14,7 @@ import lzma
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,8 @@ _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0
 
 Ids = NDArray[np.integer]
 Costs = NDArray[np.uint8]
-Counts = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Values = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -87,16 +88,31 @@ def ngram_codes(symbol_T: Ids, order: int, size: int) -> NDArray[np.int64]:
     return code_T
 
 
+@dataclass(frozen=True)
+class Counts:
+    """How often each n-gram of a text occurs: the numbers of those that do, in order."""
+
+    code_N: NDArray[np.int64]
+    count_N: NDArray[np.int64]
+
+
 def count_ngrams(texts: Iterable[str], alphabet: str, order: int, chunk: int = 1 << 24) -> list[Counts]:
-    """counts[n-1]: how often each n-gram occurs in the texts, up to the order; about `chunk` symbols at a time."""
+    """counts[n-1] are those of n-grams, up to the order; about `chunk` symbols are counted at a time."""
     size = len(alphabet)
-    totals = [np.zeros(size**n, np.int64) for n in range(1, order + 1)]
+    totals = [Counts(np.zeros(0, np.int64), np.zeros(0, np.int64)) for _ in range(order)]
     for symbol_T in _chunks(texts, alphabet, chunk):
-        for n, total_G in enumerate(totals, start=1):
-            total_G += np.bincount(ngram_codes(symbol_T, n, size), minlength=size**n)
-    if not totals[-1].any():
+        for n, total in enumerate(totals, start=1):
+            found = np.unique(ngram_codes(symbol_T, n, size), return_counts=True)
+            totals[n - 1] = _added(total, Counts(*found))
+    if not len(totals[-1].code_N):
         raise UserError(f"The text to count is shorter than {order} symbols: give more of it.")
     return totals
+
+
+def _added(one: Counts, other: Counts) -> Counts:
+    code_N, place = np.unique(np.concatenate([one.code_N, other.code_N]), return_inverse=True)
+    count_N = np.bincount(place, np.concatenate([one.count_N, other.count_N]), len(code_N))
+    return Counts(code_N, count_N.astype(np.int64))
 
 
 def _chunks(texts: Iterable[str], alphabet: str, chunk: int) -> Iterator[NDArray[np.int64]]:
@@ -122,11 +138,13 @@ class BackoffLevel:
     """What n-grams of one order add: cost = cost of the shorter n-gram + penalty of the context - gain."""
 
     penalty_C: Costs
-    gain_G: Costs
+    """0 where the context was not seen."""
+    gain_RV: Costs
+    """A row for each context that was."""
 
 
 def backoff_levels(
-    counts: Sequence[Counts], size: int, min_count: int = 1, step: int = 2
+    counts: Sequence[Counts], size: int, min_count: int = 1, step: int = 4
 ) -> list[BackoffLevel]:
     """Interpolated Kneser-Ney with three discounts, rounded; n-grams seen less than `min_count` times count as unseen.
 
@@ -134,42 +152,58 @@ def backoff_levels(
     one was not seen. `step` is the precision of the longest n-grams' gains, which are most of the file.
     """
     order = len(counts)
-    shorter_G = np.full(size, np.float32(np.log(size) * SCALE))
-    shorter_p = np.full(size, np.float32(1 / size))
+    shorter_cost_CV = np.full((1, size), np.float32(np.log(size) * SCALE))
+    shorter_p_CV = np.full((1, size), np.float32(1 / size))
     out = []
     for n in range(1, order + 1):
         last = n == order
-        used_G = counts[n - 1] if last else (counts[n].reshape(size, -1) > 0).sum(axis=0)
-        if last:
-            used_G = np.where(used_G >= min_count, used_G, 0)
-        discount_G = _discounts(used_G)[np.minimum(used_G, 3)]
-        count_CV, discount_CV = used_G.reshape(-1, size), discount_G.reshape(-1, size)
-        total_C1 = np.maximum(count_CV.sum(axis=1, keepdims=True), 1).astype(np.float32)
-        seen_C1 = count_CV.any(axis=1, keepdims=True)
-        rest_C1 = np.where(seen_C1, discount_CV.sum(axis=1, keepdims=True) / total_C1, 1)
-        rest_C1 = np.maximum(rest_C1, np.float32(np.exp(-MAX_COST / SCALE)))
-        backed_CV = shorter_p.reshape(-1, size) if n == 1 else _tiled(shorter_p, size)
-        p_CV = np.maximum(count_CV - discount_CV, 0).astype(np.float32) / total_C1 + rest_C1 * backed_CV
-        penalty_C = np.round(-np.log(rest_C1[:, 0]) * SCALE).astype(np.uint8)
-        backed_cost_CV = shorter_G.reshape(-1, size) if n == 1 else _tiled(shorter_G, size)
-        backed_cost_CV = backed_cost_CV + penalty_C[:, None]
-        gain_CV = backed_cost_CV + np.log(np.maximum(p_CV, 1e-12)) * SCALE
+        used = _at_least(counts[n - 1], min_count) if last else _continuations(counts[n], size**n)
+        context_R, row_N = np.unique(used.code_N // size, return_inverse=True)
+        count_RV = np.zeros((len(context_R), size), np.int64)
+        count_RV[row_N, used.code_N % size] = used.count_N
+        discount_RV = _discounts(used.count_N)[np.minimum(count_RV, 3)]
+        total_R1 = count_RV.sum(axis=1, keepdims=True).astype(np.float32)
+        rest_R1 = discount_RV.sum(axis=1, keepdims=True) / total_R1
+        rest_R1 = np.maximum(rest_R1, np.float32(np.exp(-MAX_COST / SCALE)))
+        backed_R = context_R % len(shorter_p_CV)
+        p_RV = np.maximum(count_RV - discount_RV, 0).astype(np.float32) / total_R1
+        p_RV += rest_R1 * shorter_p_CV[backed_R]
+        penalty_R1 = np.round(-np.log(rest_R1) * SCALE)
+        backed_cost_RV = shorter_cost_CV[backed_R] + penalty_R1
+        gain_RV = backed_cost_RV + np.log(np.maximum(p_RV, 1e-12)) * SCALE
         every = step if last else 1
-        gain_CV = np.where(count_CV > 0, np.round(np.clip(gain_CV, 0, MAX_COST) / every) * every, 0)
-        out.append(BackoffLevel(penalty_C, gain_CV.astype(np.uint8).ravel()))
-        shorter_p = p_CV.ravel().astype(np.float32)
-        shorter_G = (backed_cost_CV - gain_CV).ravel().astype(np.float32)  # as it will be read from the file
+        gain_RV = np.where(count_RV > 0, np.round(np.clip(gain_RV, 0, MAX_COST) / every) * every, 0)
+        penalty_C = np.zeros(size ** (n - 1), np.uint8)
+        penalty_C[context_R] = penalty_R1[:, 0]
+        out.append(BackoffLevel(penalty_C, gain_RV.astype(np.uint8)))
+        if not last:
+            shorter_p_CV = _longer(shorter_p_CV, n, context_R, p_RV)
+            # As it will be read from the file:
+            shorter_cost_CV = _longer(shorter_cost_CV, n, context_R, backed_cost_RV - gain_RV)
     return out
 
 
-def _tiled(shorter_G: Floats, size: int) -> Floats:
-    """A shorter n-gram's values for every context one symbol longer."""
-    return np.tile(shorter_G.reshape(-1, size), (size, 1))
+def _at_least(counts: Counts, least: int) -> Counts:
+    enough_N = counts.count_N >= least
+    return Counts(counts.code_N[enough_N], counts.count_N[enough_N])
 
 
-def _discounts(count_G: Counts) -> Floats:
+def _continuations(longer: Counts, n_codes: int) -> Counts:
+    """How many different symbols stand before each n-gram."""
+    return Counts(*np.unique(longer.code_N % n_codes, return_counts=True))
+
+
+def _longer(shorter_CV: Values, n: int, context_R: Ids, value_RV: Values) -> Values:
+    """Values for every context of n-grams: the rows of those seen, and elsewhere those of the shorter context."""
+    size = shorter_CV.shape[1]
+    value_CV = np.tile(shorter_CV, (size if n > 1 else 1, 1))
+    value_CV[context_R] = value_RV
+    return value_CV
+
+
+def _discounts(count_N: NDArray[np.int64]) -> Floats:
     """How much to take off n-grams seen 0, 1, 2 and more times (Chen and Goodman's estimates)."""
-    n1, n2, n3, n4 = (max(1, int((count_G == k).sum())) for k in (1, 2, 3, 4))
+    n1, n2, n3, n4 = (max(1, int((count_N == k).sum())) for k in (1, 2, 3, 4))
     y = n1 / (n1 + 2 * n2)
     found = (1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3)
     # Few symbols have too few counts of counts for the estimates to make sense.
@@ -179,20 +213,36 @@ def _discounts(count_G: Counts) -> Floats:
 def assemble(alphabet: str, levels: Sequence[BackoffLevel]) -> NGram:
     """The whole table, order by order."""
     size = len(alphabet)
-    cost_G = np.full(size, round(np.log(size) * SCALE), np.int16)
+    cost_CV: Values = np.full((1, size), round(np.log(size) * SCALE), np.int16)
     for n, level in enumerate(levels, start=1):
-        longer_CV = cost_G.reshape(-1, size) if n == 1 else np.tile(cost_G.reshape(-1, size), (size, 1))
-        longer_CV += level.penalty_C[:, None].astype(np.int16)
-        longer_CV -= level.gain_G.reshape(-1, size)
-        cost_G = longer_CV.ravel()
-    return NGram(alphabet, len(levels), np.clip(cost_G, 0, MAX_COST).astype(np.uint8))
+        (context_R,) = np.nonzero(level.penalty_C)
+        seen_RV = cost_CV[context_R % len(cost_CV)] + level.penalty_C[context_R, None].astype(np.int16)
+        seen_RV -= level.gain_RV
+        if n == len(levels):
+            seen_RV, cost_CV = (np.clip(v, 0, MAX_COST).astype(np.uint8) for v in (seen_RV, cost_CV))
+        cost_CV = _longer(cost_CV, n, context_R, seen_RV)
+    return NGram(alphabet, len(levels), cost_CV.ravel())
 
 
 def save(path: Path, alphabet: str, levels: Sequence[BackoffLevel]) -> None:
     header = json.dumps({"alphabet": alphabet, "order": len(levels)}).encode() + b"\n"
-    body = b"".join(array.tobytes() for level in levels for array in (level.penalty_C, level.gain_G))
+    body = b""
+    for level in levels:
+        order_R = _by_recent_symbols(level.penalty_C, len(alphabet))
+        # By symbol, and contexts that end alike side by side: gains that are alike are then too.
+        body += level.penalty_C.tobytes() + level.gain_RV[order_R].T.tobytes()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(lzma.compress(header + body, check=lzma.CHECK_CRC32, filters=_FILTERS))
+
+
+def _by_recent_symbols(penalty_C: Costs, size: int) -> NDArray[np.int64]:
+    """The contexts that were seen, those side by side that agree in their last symbols."""
+    (context_R,) = np.nonzero(penalty_C)
+    turned_R, n_codes = np.zeros_like(context_R), 1
+    while n_codes < len(penalty_C):
+        turned_R = turned_R * size + context_R // n_codes % size
+        n_codes *= size
+    return np.argsort(turned_R)
 
 
 def read(path: Path) -> NGram:
@@ -202,16 +252,20 @@ def read(path: Path) -> NGram:
         header, _, body = data.partition(b"\n")
         about = parse_json_object(header, str(path), "build the language again.")
         alphabet, order = str(about["alphabet"]), int(about["order"])
-        n_values = sum(len(alphabet) ** (n - 1) + len(alphabet) ** n for n in range(1, min(order, 16) + 1))
-        if not unpacked.eof or order > 16 or len(body) != n_values:
-            raise ValueError("not as many values as its header says")
+        if not unpacked.eof or len(alphabet) ** min(order, 64) > LARGEST_TABLE:
+            raise ValueError("a table of more values than a language has")
         value = np.frombuffer(body, np.uint8)
         levels, start = [], 0
         for n in range(1, order + 1):
             middle = start + len(alphabet) ** (n - 1)
-            end = middle + len(alphabet) ** n
-            levels.append(BackoffLevel(value[start:middle], value[middle:end]))
-            start = end
+            penalty_C = value[start:middle]
+            order_R = _by_recent_symbols(penalty_C, len(alphabet))
+            start = middle + len(order_R) * len(alphabet)
+            gain_RV = np.empty((len(order_R), len(alphabet)), np.uint8)
+            gain_RV[order_R] = value[middle:start].reshape(len(alphabet), -1).T
+            levels.append(BackoffLevel(penalty_C, gain_RV))
+        if start != len(value):
+            raise ValueError("not as many values as its header says")
         return assemble(alphabet, levels)
     except (UserError, OSError, lzma.LZMAError, ValueError, KeyError, TypeError) as error:
         raise UserError(

@@ -247,6 +247,27 @@ def looks_polyalphabetic(puzzle: Puzzle) -> bool:
     )
 
 
+def column_nats(puzzle: Puzzle) -> float:
+    """About what a text costs: by the letters of each column alone, under the best key of any cipher and period."""
+    n, letter_S = int(puzzle.count_S.sum()), puzzle.letter_S
+    assert letter_S is not None
+    language, size = puzzle.language, len(puzzle.language.letters)
+    nats_V = -np.log(np.maximum(language.letter_frequencies, 1e-4))
+    letter_N = letter_S[puzzle.symbol_T[puzzle.symbol_T >= 0]][:LONG_LETTERS]
+    costs = []
+    for alphabets in key_alphabets(language.letters):
+        for period in _periods(n):
+            cell_N = np.arange(len(letter_N)) % period * size + letter_N
+            count_PV = np.bincount(cell_N, minlength=period * size).reshape(period, size)
+            best_P = (count_PV @ nats_V[alphabets.plain_KV].T).min(axis=1)
+            costs.append(float(best_P.sum()) + period * log(alphabets.n_keys))
+    return min(costs)
+
+
+def _periods(n_letters: int) -> range:
+    return range(2, min(MAX_PERIOD, n_letters // LETTERS_PER_KEY) + 1)
+
+
 def read_polyalphabetic(puzzle: Puzzle) -> TextReading | None:
     """The text under the best key of any of these ciphers; None where there is none: the text is too short, has no
     letters, or one alphabet does.
@@ -256,12 +277,11 @@ def read_polyalphabetic(puzzle: Puzzle) -> TextReading | None:
     if letter_S is None or n_letters < LEAST_LETTERS:
         return None
     pair_costs = language.ngram("spaced-short" if puzzle.spaced else "unspaced-short").pair_costs()
-    periods = range(2, min(MAX_PERIOD, n_letters // LETTERS_PER_KEY) + 1)
     rings = []
     for blanks_count in (False, True) if puzzle.spaced else (False,):
         row = _row(puzzle, letter_S, blanks_count)
         for alphabets in key_alphabets(language.letters):
-            some = _rings(alphabets, row.cut(PAIRS_LETTERS), blanks_count, pair_costs, periods)
+            some = _rings(alphabets, row.cut(PAIRS_LETTERS), blanks_count, pair_costs, _periods(n_letters))
             rings += [(ring, row.cut(LONG_LETTERS)) for ring in some]
     rings.sort(key=lambda pair: pair[0].description)
     rng = np.random.default_rng(0)

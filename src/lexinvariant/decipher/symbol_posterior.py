@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from lexinvariant.checks import whole_number
 from lexinvariant.config import ModelConfig
-from lexinvariant.decipher.votes import MAX_WINDOWS, Floats, check_head, mean_by_symbol, read_in_windows
+from lexinvariant.decipher.votes import (
+    MAX_WINDOWS,
+    Floats,
+    Window,
+    check_head,
+    mean_by_symbol,
+    read_in_windows,
+)
 from lexinvariant.interruption import stop_if_given_up
 from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.params import Params
@@ -27,25 +34,28 @@ from lexinvariant.rng import Stream, key_at, keys_for_rows
 
 @partial(jax.jit, static_argnames=("config",))
 def _logp_at_positions(
-    params: Params, config: ModelConfig, tok_BT: jax.Array, n_read: int, draw: int
+    params: Params, config: ModelConfig, tok_T: jax.Array, n_read: int, draw: int
 ) -> jax.Array:
-    """logp_BTV of what each symbol is: in hindsight of the first `n_read` symbols, where the model has that."""
+    """logp_TV of what each symbol is: in hindsight of the first `n_read` symbols, where the model has that."""
+    tok_BT = tok_T[None]
     key_B = keys_for_rows(key_at(0, Stream.EVAL, 0), jnp.broadcast_to(draw, tok_BT.shape[:1]))
     h_BTD = forward(params, config, tok_BT, key_B).h_BTD
     read_BT = jnp.broadcast_to(jnp.arange(tok_BT.shape[1]) < n_read, tok_BT.shape)
-    return jax.nn.log_softmax(decipher_logits(params, config, h_BTD, read_BT), axis=2)
+    return jax.nn.log_softmax(decipher_logits(params, config, h_BTD, read_BT)[0], axis=1)
 
 
 def read_windows(
     model: Weights, symbol_T: NDArray[np.integer], draws: int = 1, most: int | None = MAX_WINDOWS
-) -> Iterator[tuple[NDArray[np.integer], jax.Array]]:
-    """The head's word on a text, window by window and draw by draw: symbols, and logp_NV of what each of them is."""
+) -> Iterator[tuple[Window, jax.Array]]:
+    """The head's word on a text, window by window and draw by draw: logp_TV of what each symbol of the window is.
+
+    All of them, also where it does not count: cutting an array on the device compiles a program for every length.
+    """
     for window in read_in_windows(model.config, symbol_T, most):
-        tok_BT = jnp.asarray(window.symbol_T[None])
+        tok_T = jnp.asarray(window.symbol_T)
         for draw in range(draws):
             stop_if_given_up()
-            logp_BTV = _logp_at_positions(model.params, model.config, tok_BT, window.n_read, draw)
-            yield window.symbol_T[window.counted], logp_BTV[0, window.counted]
+            yield window, _logp_at_positions(model.params, model.config, tok_T, window.n_read, draw)
 
 
 def symbol_posterior(
@@ -54,4 +64,8 @@ def symbol_posterior(
     """logp_SC: which character each symbol is, as a mean over its occurrences and over draws of the lexicon."""
     check_head(model)
     whole_number(draws, "draws", least=1)
-    return mean_by_symbol(model, read_windows(model, symbol_T, draws), n_symbols, characters)
+    votes = (
+        (window.symbol_T[window.counted], np.asarray(logp_TV)[window.counted])
+        for window, logp_TV in read_windows(model, symbol_T, draws)
+    )
+    return mean_by_symbol(model, votes, n_symbols, characters)

@@ -7,23 +7,29 @@ of how many keys it was chosen, and how sure each letter is.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.decipher.alphabet import Puzzle
-from lexinvariant.decipher.decipherment import Decipherment, n_telling, verdict_of
+from lexinvariant.decipher.decipherment import (
+    Decipherment,
+    KeyPosterior,
+    n_telling,
+    tested_reading,
+    verdict_of,
+)
 from lexinvariant.decipher.language import Evidence
 from lexinvariant.decipher.ngram import NGram
 from lexinvariant.decipher.spacing import LONGEST, put_spaces
-from lexinvariant.decipher.verdict import Kind, Reading
+from lexinvariant.decipher.verdict import MOST_UNREAD, Kind, Reading
 
 Ids = NDArray[np.integer]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TextReading:
     """The best plaintext that one kind of cipher makes of a text."""
 
@@ -45,6 +51,8 @@ class TextReading:
     """The logarithm of how many keys there were to choose from."""
     share_N: Floats
     """For each letter: the total weight of the keys that agree on it."""
+    languages: Mapping[str, float] = field(default_factory=dict)
+    """As in KeyPosterior."""
 
     @property
     def evidence(self) -> Evidence:
@@ -55,23 +63,19 @@ class TextReading:
         """Nats a letter to write the text down: what it costs, and which of all keys it is."""
         return (self.cost + self.log_keys) / self.n_letters
 
+    @property
+    def may_be_read(self) -> bool:
+        return self.reading().probability > MOST_UNREAD
+
     def reading(self) -> Reading:
-        language = self.puzzle.language
-        test = language.calibrations.of(self.evidence).fit
+        test = self.puzzle.language.calibrations.of(self.evidence).fit
         telling = n_telling([self.plain_N[: self.n_letters]], self.ngram.order, self.n_letters)
         cost = self.cost / self.n_letters
-        return Reading(
-            self.kind,
-            test.probability(cost, telling, self.log_keys),
-            language.name,
-            cost,
-            test.right,
-            test.nonsense(telling, self.log_keys),
-            telling,
-            self.parameters,
+        return tested_reading(
+            self.puzzle, test, self.kind, self.parameters, cost, [self.plain_N], telling, self.log_keys
         )
 
-    def decipherment(self, top: int, certain: Collection[int] = ()) -> Decipherment:
+    def decipherment(self, top: int, certain: Collection[str] = ()) -> Decipherment:
         """The plaintext, how sure each of its letters is, and the verdict; there are no cribs and no other readings."""
         puzzle, reading = self.puzzle, self.reading()
         sure_N = reading.probability * puzzle.language.calibrations.of(self.evidence).probability(
@@ -79,7 +83,7 @@ class TextReading:
         )
         letters = "".join(self.ngram.alphabet[v] for v in self.plain_N)
         letter_N = np.array([c != " " for c in letters])
-        verdict = verdict_of(puzzle, reading)
+        verdict = verdict_of(puzzle, reading, self.languages)
         put_back = not self.shows_words and verdict.status != "unread" and len(letters) <= LONGEST
         return Decipherment(
             verdict=verdict,
@@ -91,5 +95,10 @@ class TextReading:
             alternatives=[],
             notation=puzzle.notation,
             cells=puzzle.cells,
+            symbol_of={},
             letter_confidence=tuple(round(float(p), 4) for p in sure_N[letter_N]),
         )
+
+
+Solution = KeyPosterior | TextReading
+"""What a solver finds in one language: both tell their cost, a `Reading` and, in the end, a `Decipherment`."""

@@ -130,13 +130,12 @@ def trace(
     puzzle = make_puzzle(text, language, alphabet, unspaced, notation)
     known = check_cribs(puzzle, cribs or {}, crib_text)
     names = list(model.vocab.decode(range(model.vocab.size)))
-    # The model takes every symbol for another character, so more symbols than letters need more characters.
-    only_letters = puzzle.kind != "ascii" and not puzzle.is_homophonic
+    # The model takes every symbol for another character, so more symbols than letters need more characters; and where
+    # it does not know all letters of the language, it is asked about all that it knows.
+    knows_letters = set(language.letters) <= {*names}
+    only_letters = puzzle.kind != "ascii" and not puzzle.is_homophonic and knows_letters
     columns = list(language.letters) if only_letters else names
-    if unknown := sorted({*columns, *known.values()} - {*names}):
-        raise UserError(
-            f"The model does not know {unknown[0]!r}: give one that was trained on text in {language.name}."
-        )
+    known = {symbol: plain for symbol, plain in known.items() if plain in columns}
     if len(puzzle.symbols) > (most := min(len(columns), model.config.vocab_size)):
         raise UserError(
             f"The text has {len(puzzle.symbols)} different symbols and the model knows {most}: give a text in fewer."
@@ -168,7 +167,7 @@ def trace(
 
 
 def _padded_length(n: int) -> int:
-    return next((length for length in LENGTHS if n <= length), n)
+    return next((length for length in LENGTHS if n <= length), -(-n // LENGTHS[-1]) * LENGTHS[-1])
 
 
 def _tokens(cells: Sequence[str], symbol_T: NDArray[np.int64], n_symbols: int, vocab_size: int) -> list[int]:

@@ -66,6 +66,13 @@ def looks_transposed(puzzle: Puzzle) -> bool:
     return float(likeness_V[letter_S] @ puzzle.count_S) >= LEAST_LIKE_LETTERS * n
 
 
+def letter_nats(puzzle: Puzzle) -> float:
+    """About what a text costs: by its letters alone, which a transposition keeps."""
+    assert puzzle.letter_S is not None
+    nats_V = -np.log(np.maximum(puzzle.language.letter_frequencies, 1e-4))
+    return float(nats_V[puzzle.letter_S] @ puzzle.count_S)
+
+
 def read_transposition(puzzle: Puzzle) -> TextReading | None:
     """The text with its letters put back in the best way; None where they are not the language's."""
     if not looks_transposed(puzzle):

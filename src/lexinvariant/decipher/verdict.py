@@ -8,7 +8,7 @@ against what the text's features say it may be instead. A solver of another kind
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -38,6 +38,8 @@ Kind = Literal[
 Status = Literal["read", "doubtful", "unread"]
 LEAST_READ, MOST_UNREAD = 0.9, 0.1
 """Probabilities from which on a text is said to be read, and up to which it is said not to be."""
+LEAST_TOLD = 0.001
+"""The least probability of a language that is told."""
 FOREIGN_SHARE, FOREIGN_LETTERS = 0.9, 100
 """Of a substitution of another language that is read as this one, 0.9 n / (n + 100) of n letters are right: on
 validation texts of ten languages."""
@@ -115,6 +117,8 @@ class Reading:
     """... and of the best reading of nonsense of that length."""
     n_letters: int
     parameters: Mapping[str, int | str] = field(default_factory=dict)
+    in_runs: bool = False
+    """Symbols often stand three and more in a row: it is no language at all."""
 
     @property
     def misfit(self) -> float:
@@ -141,6 +145,17 @@ class Verdict:
     """What belongs to the kind: shift, a and b, period and key, columns, rails, symbols."""
     reasons: list[str]
     """How sure, and why."""
+    languages: dict[str, float] = field(default_factory=dict)
+    """How likely each language is, the likeliest first; empty where the language was given, or nothing was read."""
+
+    def in_languages(self, share: Mapping[str, float]) -> Verdict:
+        """The verdict, where the language was found out and has these probabilities."""
+        if self.status == "unread" or not share:
+            return self
+        languages = {name: round(p, 4) for name, p in share.items()}
+        told = [f"{name.capitalize()} ({p:.1%})" for name, p in languages.items() if p >= LEAST_TOLD]
+        reason = f"Of the languages that it may be in, the likeliest are {', '.join(told)}."
+        return replace(self, languages=languages, reasons=[*self.reasons, *([reason] if told[1:] else [])])
 
     def symbol_probability(self, n_letters: int) -> float:
         """That a symbol is right on which all keys that were found agree: the text was read, or it is of another
@@ -187,6 +202,9 @@ def verdict_on(
     """The verdict on a text with these features, of which this is the best reading."""
     p = reading.probability
     unread = classifier.probabilities(features, reading.misfit)
+    if reading.in_runs:
+        del unread["other-language"]
+        unread = {kind: share / sum(unread.values()) for kind, share in unread.items()}
     kinds = {kind: (1 - p) * share for kind, share in unread.items()}
     kinds[reading.kind] = kinds.get(reading.kind, 0.0) + p
     kinds = dict(sorted(kinds.items(), key=lambda pair: -pair[1]))
@@ -246,6 +264,8 @@ def _reasons(features: Features, reading: Reading) -> list[str]:
         f"best reading of nonsense of this length about {reading.nonsense_cost:.2f}.",
         f"Two of its symbols are the same with probability {features.coincidence:.3f} (index of coincidence).",
     ]
+    if reading.in_runs:
+        reasons.append("Symbols stand three and more in a row, as those of no language do.")
     if features.periodicity > 4:
         reasons.append(f"Symbols repeat at a distance of {features.period} more often than by chance.")
     return reasons

@@ -187,9 +187,10 @@ def read_words(
     progress = Progress("reading", n_windows * draws, log) if log else nullcontext(lambda n: None)
     name_V = np.append(name_V, np.full(model.config.vocab_size - len(name_V), len(names)))
     with progress as advance:
-        for symbol_N, logp_NV in read_windows(model, symbol_T, draws, most=None):
-            word_N = word_S[symbol_N]
-            p_NW = np.asarray(_sum_by_name(logp_NV, jnp.asarray(name_V), len(names) + 1), np.float64)
+        for window, logp_TV in read_windows(model, symbol_T, draws, most=None):
+            word_N = word_S[window.symbol_T[window.counted]]
+            p_TW = np.asarray(_sum_by_name(logp_TV, jnp.asarray(name_V), len(names) + 1), np.float64)
+            p_NW = p_TW[window.counted]
             np.add.at(total_SW, word_N[word_N >= 0], p_NW[word_N >= 0, :-1])
             advance(1)
     count_S = np.bincount(word_T[word_T >= 0], minlength=len(words))
@@ -201,8 +202,8 @@ def read_words(
 
 
 @partial(jax.jit, static_argnames=("n",))
-def _sum_by_name(logp_NV: jax.Array, name_V: jax.Array, n: int) -> jax.Array:
-    return jax.ops.segment_sum(jnp.exp(logp_NV).T, name_V, n).T
+def _sum_by_name(logp_TV: jax.Array, name_V: jax.Array, n: int) -> jax.Array:
+    return jax.ops.segment_sum(jnp.exp(logp_TV).T, name_V, n).T
 
 
 def _pieces(

@@ -28,7 +28,8 @@ def read_on_all_cores(solver: Solver, texts: Texts, options: Mapping[str, Any]) 
     """Deal the texts out to this process and one for every other core; returns one decipherment a text."""
     n_parts = min(os.cpu_count() or 1, len(texts))
     command = python_command("lexinvariant.decipher.workers", "main")
-    language = replace(solver.language)  # a copy that has read no tables: a worker reads them itself
+    # A copy that has read no tables: a worker reads them itself.
+    language = None if solver.finds_language else replace(solver.language)
     workers = []
     for part in range(1, n_parts):
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -36,8 +36,11 @@ class _Told:
 
     @property
     def is_named(self) -> bool:
-        """By its own name, or by that of its kind where it was not read."""
-        return self.found.verdict.kind in (self.cipher, kind_of(self.cipher))
+        """By its own name, or by that of its kind where it was not read; another language by being read in one."""
+        verdict = self.found.verdict
+        if self.cipher == "other-language" and verdict.language is not None:
+            return verdict.kind == "substitution"
+        return verdict.kind in (self.cipher, kind_of(self.cipher))
 
     @property
     def right(self) -> float:
@@ -111,10 +114,11 @@ def _tell(solver: Solver, sample: KindSample) -> _Told:
     seconds = time.perf_counter() - started
     nothing = sample.cipher == "random"  # there is no plaintext to be right about
     if found.key:
-        plain_T = [found.key[symbol] for symbol in sample.symbols]
-        sure_T = [found.confidence[symbol] for symbol in sample.symbols]
+        # A letter that the language of the reading does not have stands for itself, and nothing is claimed of it.
+        plain_T = [found.key.get(symbol, symbol) for symbol in sample.symbols]
+        sure_T = [found.confidence.get(symbol, 0.0) for symbol in sample.symbols]
     else:
-        plain_T = [*solver.language.unspaced(found.plaintext)]
+        plain_T = [letter.lower() for letter in found.plaintext if letter.isalpha()]
         sure_T = [*found.letter_confidence]
     right_T = [not nothing and a == b for a, b in zip(plain_T, sample.plain, strict=True)]
     return _Told(found, sample.cipher, sure_T, right_T, seconds)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.decipher.decipherment import Decipherment
-from lexinvariant.decipher.language import load_language
+from lexinvariant.decipher.language import AUTO, ENGLISH, load_language
 from lexinvariant.decipher.samples import (
     Sample,
     draw_samples,
@@ -64,8 +64,9 @@ class Options:
     """Held-out text: a source as in `lexinvariant data prepare`."""
     out: Path = Path("runs/report")
     """Folder for the rows (decipher.jsonl)."""
-    language: str = "english"
-    """The language of the text: a name, or a folder that `lexinvariant language build` wrote."""
+    language: str = AUTO
+    """The language of the text: a name, or a folder that `lexinvariant language build` wrote; auto: English, which the
+    solver is not told."""
     model: str = BUNDLED
     """The lexinvariant model that our solver names symbols with."""
     lengths: tuple[int, ...] = (32, 64, 100, 200, 400, 512)
@@ -135,13 +136,13 @@ class _Texts:
 
 def _open_solver(options: Options) -> tuple[Solver, str]:
     """Our solver, and a hash of all that it knows."""
-    language, model = load_language(options.language), None
+    language, model = load_language(ENGLISH if options.language == AUTO else options.language), None
     if options.model != BUNDLED:
         from lexinvariant.api import load
 
         model = load(options.model)
     used = [place for place in (language.folder, find_model(options.model)) if place.exists()]
-    return Solver(model, language=language), hash_files(used)
+    return Solver(model, language=None if options.language == AUTO else language), hash_files(used)
 
 
 def _timed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from lexinvariant.model.batches import forward_batches
 from lexinvariant.model.greedy import greedy_tokens
 from lexinvariant.model.transformer import ForwardOutput
 from lexinvariant.model.weights import find_model, read_description
+from lexinvariant.remote import is_remote
 from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.rows import hash_files
 from lexinvariant.text import CharVocab, open_data
@@ -125,7 +127,8 @@ class HeldOut:
 def open_model(place: str) -> EvaluatedModel:
     folder = find_model(place)
     description = read_description(folder)
-    name = folder.resolve().parent.name if folder.name == "model" else folder.resolve().name
+    named = Path(place) if is_remote(place) else folder.resolve()
+    name = named.parent.name if named.name == "model" else named.name
     notes = description["notes"]
     tokens_by_tag = notes.get("tokens_by_tag", {})
     records_share = tokens_by_tag.get("records", 0) / max(1, sum(tokens_by_tag.values()))

@@ -5,6 +5,7 @@ from typing import Any
 
 from lexinvariant.errors import UserError
 from lexinvariant.files import read_json_object
+from lexinvariant.remote import is_remote, local_copy
 
 FORMAT = 1
 MODEL_TYPE = "lexinvariant"
@@ -31,14 +32,16 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def find_model(place: str | Path) -> Path:
-    """The bundled model, a local folder (of a training run: the model that it ended with), or a name on the Hub."""
+    """The bundled model, a folder (of a training run: the model that it ended with), one on an object store, or a name
+    on the Hub.
+    """
     if not isinstance(place, (str, Path)):
         raise UserError(
             f"Give a model's folder or name as str or Path, not a value of type {type(place).__name__}."
         )
     if place == BUNDLED:
         return WEIGHTS / "char-small"
-    local = Path(place)
+    local = local_copy(place) if is_remote(place) else Path(place)
     if (local / "checkpoints").is_dir():
         return _model_of_run(local)
     if local.exists():

@@ -1,5 +1,6 @@
 """model.safetensors as NumPy arrays, for readers with and without jax."""
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.files import check_regular
 
 SCALE = ".scale"  # an int8 tensor NAME comes with a float32 tensor NAME.scale, one number a column
+HASH = "sha256"  # in the file's metadata
 _RENAMED = {"lexicals.": "embedding."}  # what version 0.1 called parameters in its files
 
 
@@ -19,9 +21,22 @@ def _name(stored: str) -> str:
     return stored
 
 
+def file_metadata(tensors: Mapping[str, np.ndarray]) -> dict[str, str]:
+    """What a file says of itself: a hash of its tensors, so that a wrong bit in a number does not pass for a number."""
+    return {HASH: _hash(tensors)}  # alone: the library writes several in any order, and files would differ
+
+
+def _hash(tensors: Mapping[str, np.ndarray]) -> str:
+    hashed = hashlib.sha256()
+    for name in sorted(tensors):
+        hashed.update(name.encode())
+        hashed.update(np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8).data)
+    return hashed.hexdigest()
+
+
 def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     """The tensors of a model's folder by their names; int8 and bfloat16 become float32."""
-    from safetensors import SafetensorError
+    from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 
     path = folder / "model.safetensors"
@@ -29,6 +44,8 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     try:
         check_regular(path, remedy)
         stored = load_file(str(path))
+        with safe_open(str(path), "np") as file:
+            expected = (file.metadata() or {}).get(HASH)  # none in files of others
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is missing or damaged: {remedy}") from error
     tensors = {}
@@ -46,6 +63,8 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
         tensors[_name(name)] = value = value.astype(np.float32, copy=False)
         if not np.isfinite(value).all():
             raise UserError(f"{path} has numbers in {name} that are none (NaN or infinite): {remedy}")
+    if expected not in (None, _hash(stored)):
+        raise UserError(f"{path} is damaged, its numbers are not those that were written: {remedy}")
     return tensors
 
 

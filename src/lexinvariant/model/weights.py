@@ -15,7 +15,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.model.folder import BUNDLED, FORMAT, MODEL_TYPE, find_model, read_description
 from lexinvariant.model.params import Params
-from lexinvariant.model.tensor_file import SCALE, read_tensors
+from lexinvariant.model.tensor_file import SCALE, file_metadata, read_tensors
 from lexinvariant.text import HuggingFaceVocab, Vocab, load_vocab
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -75,7 +75,8 @@ def save_model(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         unfinished = folder / "model.safetensors.part"
-        unfinished.write_bytes(save(tensors))
+        metadata = file_metadata({name: np.asarray(value) for name, value in tensors.items()})
+        unfinished.write_bytes(save(tensors, metadata))
         (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
         vocab.save(folder)
         if isinstance(vocab, HuggingFaceVocab):  # with this, transformers' AutoTokenizer reads tokenizer.json

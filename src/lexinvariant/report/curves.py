@@ -16,6 +16,7 @@ Metrics = list[dict[str, Any]]
 SIZE = (10.0, 4.2)
 WINDOW = 20
 """Rows of a long run that are drawn as one: single training batches are noisy."""
+_DRAWN = {"train": {"tail_loss"}, "valid": {"loss", "tail_loss", "tail_perplexity", "loss_by_position"}}
 
 
 def run_figure(folder: Path) -> Path:
@@ -75,9 +76,12 @@ def demo_curves(folder: Path) -> Figure:
 
 
 def _read(folder: Path) -> tuple[Metrics, Metrics]:
-    """What was measured in training, and on held-out text."""
+    """What was measured in training, and on held-out text; rows that a bad disk has spoilt are left out."""
     rows = read_metrics(folder / "metrics.jsonl")
-    return [row for row in rows if row["kind"] == "train"], [row for row in rows if row["kind"] == "valid"]
+    train, valid = (
+        [row for row in rows if row["kind"] == kind and _DRAWN[kind] <= row.keys()] for kind in _DRAWN
+    )
+    return train, valid
 
 
 def _line(name: str, rows: Metrics, metric: str) -> Line:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from lexinvariant.remote import local_copy
 from lexinvariant.text.batch import SPLITS, Batch, Data, Split
 from lexinvariant.text.corpus import Corpus, Pieces
 from lexinvariant.text.letters import letters_only
@@ -42,9 +43,11 @@ __all__ = [
 
 
 def open_data(spec: str | Path) -> Corpus | MarkovLanguage:
-    """`markov12`, the built-in toy language, or a folder that `prepare` wrote: checked when it is first used."""
+    """`markov12`, the built-in toy language, or a folder that `prepare` wrote, also on an object store: checked when it
+    is first used.
+    """
     if str(spec) == MarkovLanguage.name:
         return MarkovLanguage()
-    corpus = Corpus.open(spec)
+    corpus = Corpus.open(local_copy(spec))
     corpus.verify_once()
     return corpus

@@ -20,6 +20,8 @@ from lexinvariant.text.vocab import TOKENIZER_FILE, Ids, dtype_for, write_vocab_
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+LARGEST = 10_000_000  # tokens of one that is trained here
+
 
 class HuggingFaceVocab:
     """A `tokenizers.Tokenizer` without special tokens, truncation or padding: plain text in and out."""
@@ -100,6 +102,8 @@ def train_tokenizer(
 
     if size < 257:
         raise UserError(f"a byte-level tokenizer needs at least 257 tokens, not {size}: ask for more")
+    if size > LARGEST:  # the library makes room for all of them before it has read a word
+        raise UserError(f"a tokenizer has at most {LARGEST:,} tokens: ask for fewer")
     path = out if out.suffix == ".json" else out / TOKENIZER_FILE
     if path.exists() and not overwrite:
         raise UserError(f"{path} exists already: choose another place or ask to overwrite it")

@@ -24,6 +24,7 @@ import math
 import os
 import shutil
 import warnings
+from collections.abc import Callable
 from concurrent import futures
 from pathlib import Path
 from typing import Any, Self
@@ -55,15 +56,23 @@ logging.getLogger("absl").addFilter(_is_no_orbax_chatter)
 class CheckpointStore:
     """The checkpoints of one run. One process (or one group of JAX hosts) writes; anyone may read.
 
-    Opening and restoring change nothing on disk, so a store may be opened on a run that is still training.
+    Opening and restoring change nothing on disk, so a store may be opened on a run that is still training. `on_sealed`
+    is called in the background when a checkpoint is in its place; it should not take long.
     """
 
-    def __init__(self, folder: Path, *, keep_last: int = 3, keep_best: int = 1) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        keep_last: int = 3,
+        keep_best: int = 1,
+        on_sealed: Callable[[], None] = lambda: None,
+    ) -> None:
         if keep_last < 1 or keep_best < 0:
             raise ValueError(f"keep_last must be at least 1 and keep_best 0, not {keep_last} and {keep_best}")
         self.folder = Path(folder).absolute()  # Orbax takes no relative paths
         self._unfinished = self.folder / _UNFINISHED
-        self._keep_last, self._keep_best = keep_last, keep_best
+        self._keep_last, self._keep_best, self._on_sealed = keep_last, keep_best, on_sealed
         self._orbax = ocp.StandardCheckpointer()
         self._publisher = futures.ThreadPoolExecutor(1, thread_name_prefix="publish_checkpoint")
         self._pending: tuple[int, futures.Future[None]] | None = None
@@ -188,6 +197,7 @@ class CheckpointStore:
                 _sync(self.folder)
                 self._damaged.discard(step)
                 self._drop_superseded(step)
+                self._on_sealed()
         finally:
             self._sweep()
 

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,8 +63,10 @@ class Outcome:
         return self.folder / "model"
 
 
-def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
-    """Run, or go on with, the training that `config` describes, in `folder`."""
+def train(
+    config: TrainConfig, folder: Path, name: str = "train", on_saved: Callable[[], None] = lambda: None
+) -> Outcome:
+    """Run, or go on with, the training that `config` describes, in `folder`; `on_saved` hears of every checkpoint."""
     data = open_data(_data_path(config))
     _check_vocabulary(config, data)
     if config.init:
@@ -87,7 +89,10 @@ def train(config: TrainConfig, folder: Path, name: str = "train") -> Outcome:
     with (
         _only_run_in(folder),
         CheckpointStore(
-            folder / "checkpoints", keep_last=config.run.keep_last, keep_best=config.run.keep_best
+            folder / "checkpoints",
+            keep_last=config.run.keep_last,
+            keep_best=config.run.keep_best,
+            on_sealed=on_saved,
         ) as store,
         _stop_signals() as stop,
     ):

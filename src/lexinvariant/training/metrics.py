@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 from lexinvariant.errors import UserError
 from lexinvariant.files import parse_json_object, read_small_file
+from lexinvariant.training.tensorboard import EventFile
 
 
 class MetricsLog:
@@ -17,11 +18,9 @@ class MetricsLog:
         self.path = folder / "metrics.jsonl"
         self._file: TextIO | None = None
         self.rewind(start)
-        self._board: Any = None
+        self._board: EventFile | None = None
         if tensorboard:
-            from tensorboardX import SummaryWriter
-
-            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=start)
+            self._board = EventFile(folder / "tensorboard", start)
 
     def rewind(self, start: int) -> None:
         """Forget what lies after a step."""

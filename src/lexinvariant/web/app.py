@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from lexinvariant.errors import UserError
 from lexinvariant.web.guard import Guard
+from lexinvariant.web.openapi import openapi
 from lexinvariant.web.requests import (
     MAX_QUOTED,
     DecipherRequest,
@@ -145,6 +146,9 @@ def create_app(service: Service, limits: Limits = Limits(), served_as: str = "lo
     async def health(request: Request) -> Response:
         return JSONResponse(service.health())
 
+    async def describe(request: Request) -> Response:
+        return JSONResponse(openapi())
+
     async def page(request: Request) -> Response:
         return FileResponse(FOLDER / "index.html")
 
@@ -166,6 +170,7 @@ def create_app(service: Service, limits: Limits = Limits(), served_as: str = "lo
     app = Starlette(
         routes=[
             Mount("/api", routes=interface),
+            Route("/openapi.json", describe),
             Route("/", page),
             Mount("/", StaticFiles(directory=FOLDER / "static")),
         ],

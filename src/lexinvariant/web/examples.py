@@ -2,8 +2,11 @@
 
 from typing import Any
 
-from lexinvariant.decipher.cipher import LOWERCASE
-from lexinvariant.decipher.classical import affine, columnar, polyalphabetic
+import numpy as np
+
+from lexinvariant.decipher.cipher import LOWERCASE, random_cipher
+from lexinvariant.decipher.classical import affine, columnar, homophonic, polyalphabetic
+from lexinvariant.decipher.language import load_language
 from lexinvariant.results.paper_texts import PAPER_TEXTS, SYMBOL
 from lexinvariant.text.letters import letters_only, unspaced
 from lexinvariant.web.requests import EncipherRequest
@@ -33,6 +36,12 @@ STORY = (
     "sea. But he did not open it, for the old man had said that it was not theirs, and the boy did as the old man said."
 )
 
+GERMAN = (
+    "Komm morgen früh zur alten Mühle am Fluss, bevor die Händler ihre Stände öffnen. Der Müller weiß nichts von uns, "
+    "also grüße ihn nur und geh weiter bis zur Brücke. Unter dem dritten Pfeiler liegt der Schlüssel in einem Glas, "
+    "und wer ihn findet, für den wird das Tor zum Garten heute Nacht nicht verschlossen sein."
+)
+
 PAPER_TITLES = {
     "bat": ("Joe's zat", "z is b here: h, c and m fit as well for a while."),
     "rat": ("A zat in the pazk", "z is r here: it looks like c until “zight”."),
@@ -42,11 +51,16 @@ PAPER_TITLES = {
 
 
 def examples() -> list[dict[str, Any]]:
-    """Each with a title, a sentence, the text, how it is enciphered, and the symbol to look at."""
+    """Each with a title, a sentence, the text, its language, how it is enciphered, and the symbol to look at."""
     letters, shapes = (EncipherRequest(MESSAGE, into, seed=7).answer() for into in ("letters", "shapes"))
     together = EncipherRequest(unspaced(NOTE), "letters", seed=8).answer()
     in_order = {letter: str(number) for number, letter in enumerate(LOWERCASE, start=1)}
     numbered = " / ".join("-".join(map(in_order.__getitem__, word)) for word in letters_only(NOTE).split())
+    english, german = load_language(), load_language("german")
+    homophones, _ = homophonic(
+        unspaced(MESSAGE), english.letter_frequencies.tolist(), 40, np.random.default_rng(7)
+    )
+    in_german = random_cipher(9, alphabet=german.letters).encipher(german.letters_only(GERMAN))
     ours = [
         _example(
             "message",
@@ -80,6 +94,19 @@ def examples() -> list[dict[str, Any]]:
             "The letters as they are, in other places.",
             columnar(unspaced(NOTE), [3, 0, 5, 2, 6, 1, 4]),
         ),
+        _example(
+            "homophones",
+            "With homophones",
+            "Common letters have several numbers.",
+            " ".join(str(10 + symbol) for symbol in homophones),
+        ),
+        _example(
+            "german",
+            "In German",
+            "The language is found out.",
+            in_german,
+            language="german",
+        ),
     ]
     paper = [
         _example(
@@ -109,5 +136,12 @@ def word_example() -> dict[str, Any]:
 
 
 def _example(name: str, title: str, about: str, text: str, **rest: Any) -> dict[str, Any]:
-    usual = {"alphabet": "auto", "unspaced": False, "focus": None, "group": "ours", "key": None}
+    usual = {
+        "alphabet": "auto",
+        "language": "english",
+        "unspaced": False,
+        "focus": None,
+        "group": "ours",
+        "key": None,
+    }
     return {"name": name, "title": title, "about": about, "text": text, **usual, **rest}

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from lexinvariant.decipher.alphabet import Alphabet
 from lexinvariant.decipher.cipher import LOWERCASE, PRINTABLE, random_cipher
+from lexinvariant.decipher.language import AUTO
 from lexinvariant.decipher.notation import Notation
 from lexinvariant.decipher.word_cipher import encipher_words
 from lexinvariant.errors import UserError, nearest
@@ -61,6 +62,10 @@ class CipherRequest(msgspec.Struct, frozen=True):
     alphabet: Annotated[Alphabet, _one_of(Alphabet)] = "auto"
     unspaced: Flag = False
     notation: Annotated[Notation, _one_of(Notation)] = "auto"
+    language: Annotated[
+        str,
+        Meta(pattern="^[a-z]*$", description="'auto' or the name of a language that comes with the package"),
+    ] = AUTO
 
     def __hash__(self) -> int:
         return hash((self.text, *sorted(self.cribs.items())))
@@ -74,7 +79,7 @@ class DecipherRequest(CipherRequest, frozen=True):
 
 
 class TraceRequest(CipherRequest, frozen=True):
-    """Asks for what was known of the key after every symbol."""
+    """Asks for what was known of the key after every symbol; a language that is found out is English here."""
 
 
 class WordsRequest(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Any
 import lexinvariant
 from lexinvariant.api import Model
 from lexinvariant.decipher.decipherment import Decipherment
+from lexinvariant.decipher.language import AUTO, Language, bundled_languages, load_language
 from lexinvariant.decipher.solve import Solver
 from lexinvariant.decipher.trace import LENGTHS, Trace, trace
 from lexinvariant.decipher.votes import check_head
@@ -43,9 +44,8 @@ class Service:
         for example in examples() if warm_up else []:
             # Their programs are then compiled before anyone asks, and a click on an example is answered at once.
             asked = {name: example[name] for name in ("text", "alphabet", "unspaced")}
-            self.warming += [
-                self.ask(kind(**asked), when_idle=True) for kind in (DecipherRequest, TraceRequest)
-            ]
+            questions = (DecipherRequest(**asked), TraceRequest(**asked, language=example["language"]))
+            self.warming += [self.ask(question, when_idle=True) for question in questions]
         for n in LENGTHS if warm_up else ():
             self.warming.append(self.ask(TraceRequest((MESSAGE * 2)[:n]), when_idle=True))
         if word_model is not None and warm_up:
@@ -67,6 +67,7 @@ class Service:
             "symbols": config.vocab_size,
             "context": config.context,
             "names_words": self.word_model is not None,
+            "languages": bundled_languages(),
             "waiting": self.worker.n_waiting,
         }
 
@@ -86,9 +87,11 @@ class Service:
         answer: Decipherment | Trace
         if isinstance(question, DecipherRequest):
             known |= {"crib_words": question.crib_words, "top": question.top}
-            answer = self.solver.read([question.text], **known)[0]
+            language = _language(question.language)
+            solver = self.solver if language is None else Solver(self.model, language=language)
+            answer = solver.read([question.text], **known)[0]
         else:
-            answer = trace(self.model, question.text, **known)
+            answer = trace(self.model, question.text, **known, language=_language(question.language))
         return answer.to_json()
 
     def _read_words(self, question: WordsRequest) -> dict[str, Any]:
@@ -110,3 +113,12 @@ class Service:
             "pieces": pieces,
             "seconds": round(perf_counter() - before, 3),
         }
+
+
+def _language(name: str) -> Language | None:
+    """The language of this name; None where it is to be found out."""
+    if name == AUTO:
+        return None
+    if name not in bundled_languages():
+        raise UserError(f"There is no language {name!r}: give {AUTO} or {', '.join(bundled_languages())}.")
+    return load_language(name)

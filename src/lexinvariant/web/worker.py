@@ -10,11 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from lexinvariant.interruption import interruptible
+from lexinvariant.web.memory import give_memory_back
 
 MOST_WAITING = 512
 MOST_REMEMBERED = 128
 LARGEST_REMEMBERED = 500_000  # bytes: together at most 64 MB
 MOST_THREADS = 8
+SECONDS_BETWEEN_TRIMS = 2.0
 
 
 class BusyError(Exception):
@@ -61,6 +63,7 @@ class Worker:
         self._remembered: OrderedDict[Hashable, bytes] = OrderedDict()
         self._changed = threading.Condition()
         self._stopped = False
+        self._last_trim = time.monotonic()
         self.last_taken = time.monotonic()
         """When a question was last taken up: one that waits is not forgotten as long as this moves on."""
         self._threads = [
@@ -130,6 +133,9 @@ class Worker:
             else:
                 self._remember(job.question, answer)
                 job.answer.set_result(answer)
+            if time.monotonic() - self._last_trim > SECONDS_BETWEEN_TRIMS:
+                self._last_trim = time.monotonic()
+                give_memory_back()
 
     def _remember(self, question: Hashable, answer: bytes) -> None:
         if len(answer) > LARGEST_REMEMBERED:

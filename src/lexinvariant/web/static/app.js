@@ -1,13 +1,17 @@
 // The page: asks the server, and shows one text as the model reads it.
 
 import { get, post } from "./api.js";
-import { calm, find, make, percent, said, shown, signs } from "./dom.js";
+import { calm, find, make, percent, said, shown } from "./dom.js";
+import { chips, press } from "./examples.js";
 import { HeatMap } from "./heatmap.js";
 import { Inspector } from "./inspector.js";
 import { Player } from "./player.js";
+import { link, shared } from "./share.js";
 import { Stage } from "./stage.js";
-import { Trace } from "./trace.js";
+import { symbols } from "./symbols.js";
 import { drawTeaser } from "./teaser.js";
+import { Trace } from "./trace.js";
+import { figure, isUnread, language, named, showVerdict, showWaiting } from "./verdict.js";
 import { Words } from "./words.js";
 
 const state = { asked: null, reading: null, trace: null, truth: null, cribs: {}, marked: -1, waiting: null };
@@ -47,9 +51,11 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
   if (!stay) preview(request);
   const question = { ...request, cribs: state.cribs };
   try {
-    const [reading, trace] = await Promise.all(
-      [post("/api/decipher", question, waiting.signal), post("/api/trace", withoutWords(question), waiting.signal)],
-    );
+    const reading = await post("/api/decipher", question, waiting.signal);
+    if (waiting !== state.waiting) return;
+    showVerdict(reading);
+    tell(reading.verdict.sentence);
+    const trace = await post("/api/trace", ofModel(question, reading), waiting.signal);
     if (waiting !== state.waiting) return;
     const marked = stay && state.marked >= 0 ? state.trace.rows[state.marked].symbol : focus;
     Object.assign(state, { asked: request, reading, truth, trace: new Trace(trace, reading) });
@@ -75,28 +81,15 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
   }
 }
 
-// A trace shows the model alone, which places no words.
-const withoutWords = ({ crib_words: _, ...question }) => question;
+// A trace shows the model alone, which places no words and finds out no language.
+const ofModel = ({ crib_words: _, ...question }, { verdict }) => ({ ...question, language: verdict.language ?? question.language });
 
 function summary() {
   const { verdict, seconds } = state.reading;
-  return `${verdict.sentence} ${figure()} Deciphered in ${seconds.toFixed(1)} seconds. The plaintext: ${plaintext().slice(0, 600)}`;
+  return `${verdict.sentence} ${language(state.reading)} ${figure(state.reading)} Deciphered in ${seconds.toFixed(1)} seconds. The plaintext: ${plaintext().slice(0, 600)}`;
 }
 
-const unread = () => state.reading.verdict.status === "unread";
 const plaintext = () => state.reading.spaced ?? state.reading.plaintext;
-const figure = () => (unread() ? "The best reading below is hardly right anywhere." : `${percent(state.reading.right)} of the symbols are expected to be right.`);
-
-// What the text is comes before everything else.
-function showVerdict() {
-  const { verdict } = state.reading;
-  find("verdict").dataset.status = verdict.status;
-  find("verdict-sentence").textContent = verdict.sentence;
-  find("verdict-figure").textContent = figure();
-  const others = Object.entries(verdict.kinds).filter(([, p]) => p >= 0.01);
-  const kinds = `By kind: ${others.map(([kind, p]) => `${kind.replace("-", " ")} ${percent(p)}`).join(", ")}.`;
-  find("reasons").replaceChildren(...[...verdict.reasons, kinds].map((reason) => make("li", { text: reason })));
-}
 
 // The ciphertext at once, dimmed, while the model reads it.
 function preview({ text, notation }) {
@@ -106,23 +99,8 @@ function preview({ text, notation }) {
   const cells = symbols(text, notation).slice(0, 512);
   stage.build(cells, cells.map((cell) => (/\s/.test(cell) ? -1 : 0)));
   find("moment").textContent = "reading…";
-  find("verdict").dataset.status = "waiting";
-  find("verdict-sentence").textContent = "Reading…";
-  find("verdict-figure").textContent = "";
-  find("reasons").replaceChildren();
+  showWaiting();
   find("result").scrollIntoView({ behavior: calm() ? "auto" : "smooth", block: "start" });
-}
-
-// About what the server takes for symbols, to count them before it is asked.
-function symbols(text, notation) {
-  const runs = text.match(/\d+/g) ?? [];
-  const inDigits = /^[\d\s,;:.\-–/|_+]+$/.test(text);
-  const inNumbers = inDigits && runs.length >= 3 && runs.every((run) => run.length <= 3);
-  const digits = runs.join("");
-  const inPairs = inDigits && !inNumbers && digits.length >= 10 && digits.length % 2 === 0;
-  if (notation === "numbers" || (notation === "auto" && inNumbers)) return runs;
-  if (notation === "pairs" || (notation === "auto" && inPairs)) return text.replace(/\s/g, "").match(/../gu) ?? [];
-  return notation === "tokens" ? text.trim().split(/\s+/) : signs(text);
 }
 
 // ---- showing
@@ -130,7 +108,7 @@ function symbols(text, notation) {
 function build(symbol) {
   const { trace, reading } = state;
   find("result").classList.remove("waiting");
-  showVerdict();
+  showVerdict(reading);
   stage.build(trace.cells, trace.rowAt, trace.isCapital);
   map.build(trace);
   player.build(trace);
@@ -195,7 +173,7 @@ function show() {
   if (state.marked >= 0) inspector.show(values, now[state.marked], player.length);
   const read = trace.share(values, player.length);
   find("moment").textContent = player.solved
-    ? unread()
+    ? isUnread(state.reading)
       ? "No reading"
       : `Solution: ${percent(state.reading.right)} sure`
     : player.length === 0
@@ -301,6 +279,7 @@ function asked(text) {
     text,
     alphabet: find("alphabet").value,
     notation: find("notation").value,
+    language: find("language").value,
     unspaced: find("unspaced").checked,
     crib_text: find("crib-text").value.trimEnd(),
     crib_words: words,
@@ -371,7 +350,7 @@ function fill(text, alphabet, unspaced) {
 // What is said of a text belongs to that text alone.
 function describe(alphabet = "auto", unspaced = false) {
   find("alphabet").value = alphabet;
-  find("notation").value = "auto";
+  find("notation").value = find("language").value = "auto";
   find("unspaced").checked = unspaced;
   find("crib-text").value = find("crib-words").value = "";
 }
@@ -424,7 +403,33 @@ find("copy").addEventListener("click", async () => {
   }
 });
 
+find("share").addEventListener("click", async () => {
+  const url = link(state.asked);
+  if (!url) return trouble("The text is too long for a link: send it as it is.");
+  history.replaceState(null, "", url); // if copying is not allowed, it stands in the address line
+  try {
+    await navigator.clipboard.writeText(url);
+    tell("A link that holds the text is copied.");
+    find("share").textContent = "Copied";
+    setTimeout(() => (find("share").textContent = "Copy a link"), 1500);
+  } catch {
+    trouble("The browser does not allow copying here: the link stands in the address line.");
+  }
+});
+
 // ---- the start
+
+// What a shared link asks, as if somebody had pasted it.
+function open({ text, alphabet, notation, language, unspaced, crib_text, crib_words }) {
+  choose("decipher");
+  fill(text, "auto", unspaced);
+  const said = { alphabet, notation, language, "crib-text": crib_text, "crib-words": crib_words.join(" ") };
+  for (const [id, value] of Object.entries(said)) find(id).value = value;
+  for (const id of ["alphabet", "notation", "language"]) find(id).value ||= "auto"; // a link may say anything
+  count();
+  press(null);
+  start(asked(text));
+}
 
 function run(example) {
   const inWords = example.group === "words";
@@ -440,25 +445,12 @@ function run(example) {
   start(asked(example.text), { truth: example.key, focus: example.focus });
 }
 
-function press(name) {
-  for (const chip of find("examples").querySelectorAll("button")) chip.setAttribute("aria-pressed", String(chip.dataset.name === name));
-}
-
-function chips(examples, group, title) {
-  const buttons = examples
-    .filter((example) => example.group === group)
-    .map((example) => {
-      const chip = make("button", { type: "button", class: "chip", title: example.about, "aria-pressed": "false", onclick: () => run(example) }, make("span", { text: example.title }));
-      chip.dataset.name = example.name;
-      return chip;
-    });
-  return make("div", { class: "row chips", role: "group", "aria-label": title }, make("span", { class: "quiet", text: title, "aria-hidden": "true" }), ...buttons);
-}
-
 async function health() {
   try {
-    const { status, model, names_words } = await get("/api/health");
+    const { status, model, names_words, languages } = await get("/api/health");
     find("words-mode").hidden = !names_words;
+    if (find("language").options.length === 1)
+      find("language").append(...languages.map((name) => make("option", { value: name, text: named(name) })));
     find("health").textContent = `${model} · ${status}`;
     find("health").dataset.status = status;
     if (status !== "ready") setTimeout(health, 2000);
@@ -472,15 +464,18 @@ async function health() {
 async function begin() {
   choose(mode());
   count();
-  health();
+  const known = health();
   drawTeaser(find("teaser"));
   try {
     const { examples } = await get("/api/examples");
     const groups = { ours: "Try", paper: "From the paper", words: "Made-up words" };
     const held = Object.entries(groups).filter(([group]) => examples.some((example) => example.group === group));
-    find("examples").replaceChildren(...held.map(([group, title]) => chips(examples, group, title)));
-    const wanted = examples.find(({ name }) => name === decodeURIComponent(location.hash.slice(1)));
-    if (wanted) run(wanted);
+    find("examples").replaceChildren(...held.map(([group, title]) => chips(examples, group, title, run)));
+    await known; // a link may name a language
+    const question = shared(location.hash);
+    const wanted = examples.find(({ name }) => `#${name}` === location.hash);
+    if (question?.text.trim()) open(question);
+    else if (wanted) run(wanted);
     else if (!find("text").value && examples.length) {
       fill(examples[0].text, examples[0].alphabet, examples[0].unspaced);
       state.filled = examples[0].text;
@@ -491,4 +486,8 @@ async function begin() {
   }
 }
 
+addEventListener("hashchange", () => {
+  const question = shared(location.hash);
+  if (question?.text.trim()) open(question);
+});
 begin();

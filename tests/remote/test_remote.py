@@ -1,0 +1,289 @@
+"""Folders on a store that fails, delays and is killed at: whole, or not there."""
+
+import errno
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from lexinvariant.errors import UserError
+from lexinvariant.remote import (
+    DamagedFileError,
+    Lease,
+    RemoteFolder,
+    StoreError,
+    folder,
+    is_remote,
+    lease,
+    local_copy,
+    uploaded,
+)
+from tests.flaky_store import FlakyStore, KilledError
+
+OLD = {"manifest.json": b"old", "part/a.bin": b"a" * 1000, "part/b.bin": b"the same"}
+NEW = {"manifest.json": b"new", "part/b.bin": b"the same", "part/c.bin": b"c" * 3000}
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a folder that is not there yet."""
+    fsspec.register_implementation("flaky", FlakyStore, clobber=True)
+    FlakyStore.heal()
+    monkeypatch.setenv("LEXINVARIANT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(folder, "FIRST_WAIT", 1e-4)
+    yield f"flaky://{tmp_path}/store/mine"
+    FlakyStore.heal()
+
+
+def written(place: Path, files: dict[str, bytes]) -> dict[str, Path]:
+    for name, data in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(data)
+    return {name: place / name for name in files}
+
+
+def read(place: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(place).as_posix(): path.read_bytes() for path in place.rglob("*") if path.is_file()
+    }
+
+
+def on_the_store(store: str) -> Path:
+    return Path(store.removeprefix("flaky://"))
+
+
+def names_on_the_store(store: str) -> set[str]:
+    return {str(Path(name).parent) for name in read(on_the_store(store) / "files")}
+
+
+def test_what_is_an_address() -> None:
+    assert is_remote("s3://bucket/run") and is_remote("memory://x") and is_remote("file:///x")
+    assert not any(map(is_remote, ("data/mine", "/data/mine", "hub:pile", "bundled", Path("s3://bucket"), 3)))
+
+
+def test_a_folder_comes_back_as_it_was_from_a_store_that_fails_and_delays(store: str, tmp_path: Path) -> None:
+    RemoteFolder(store).upload(written(tmp_path / "old", OLD))
+    assert read(local_copy(store)) == OLD
+    assert read(local_copy(f"{store}/part/")) == {"a.bin": OLD["part/a.bin"], "b.bin": OLD["part/b.bin"]}
+    RemoteFolder(store).upload(written(tmp_path / "new", NEW))
+    assert read(local_copy(store)) == NEW
+    assert names_on_the_store(store) == set(NEW), "what was replaced is deleted"
+    assert FlakyStore.requests["put"] > len(OLD | NEW), "the store did not fail"
+
+
+def test_any_store_of_fsspec_will_do(tmp_path: Path) -> None:
+    for url in ("memory://bucket/mine", f"file://{tmp_path}/elsewhere/mine"):
+        RemoteFolder(url).upload(written(tmp_path / "old", OLD))
+        RemoteFolder(url).upload(written(tmp_path / "new", NEW))
+        assert read(local_copy(url)) == NEW
+
+
+def test_an_upload_killed_at_any_moment_leaves_the_old_folder_or_the_new(store: str, tmp_path: Path) -> None:
+    old, new = written(tmp_path / "old", OLD), written(tmp_path / "new", NEW)
+    seen = []
+    for moment in range(1, 100):
+        FlakyStore.heal(fails=False)
+        RemoteFolder(store).upload(old)
+        FlakyStore.heal(fails=False)
+        FlakyStore.kill_at = moment
+        try:
+            RemoteFolder(store).upload(new)
+            break
+        except KilledError:
+            FlakyStore.heal(fails=False)
+            seen.append(read(local_copy(store)))
+    else:
+        pytest.fail("it has no end")
+    assert [found == NEW for found in seen] == sorted(found == NEW for found in seen)
+    assert all(found in (OLD, NEW) for found in seen) and OLD in seen and NEW in seen
+    assert names_on_the_store(store) == set(NEW), "what the killed have left is deleted"
+
+
+def test_a_first_upload_that_is_killed_leaves_nothing_to_read_and_is_gone_on_with(
+    store: str, tmp_path: Path
+) -> None:
+    files = written(tmp_path / "many", {f"{i}.bin": bytes([i]) * 500 for i in range(20)})
+    FlakyStore.heal(fails=False)
+    FlakyStore.kill_at = 12
+    with pytest.raises(KilledError):
+        RemoteFolder(store).upload(files)
+    FlakyStore.heal(fails=False)
+    with pytest.raises(UserError, match="There is nothing of lexinvariant's at flaky"):
+        local_copy(store)
+    RemoteFolder(store).upload(files)
+    assert FlakyStore.requests["put"] == 20 - 11, "11 were there, and half of another one"
+    assert read(local_copy(store)) == read(tmp_path / "many")
+
+
+def test_a_download_that_is_killed_is_gone_on_with_and_never_used(store: str, tmp_path: Path) -> None:
+    FlakyStore.heal(fails=False)
+    files = {f"{i:02}.bin": bytes([i]) * 500 for i in range(20)}
+    RemoteFolder(store).upload(written(tmp_path / "many", files))
+    begun = iter(range(100))
+
+    def killed_at_the_tenth(path: str) -> None:
+        if next(begun) >= 10:
+            raise KilledError
+
+    FlakyStore.before_read = killed_at_the_tenth
+    with pytest.raises(KilledError):
+        local_copy(store)
+    FlakyStore.heal(fails=False)
+    assert read(local_copy(store)) == files
+    assert FlakyStore.requests["get"] == 10
+    local_copy(store)
+    assert FlakyStore.requests["get"] == 10, "once"
+
+
+def test_two_processes_do_not_fetch_the_same(
+    store: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    FlakyStore.heal(fails=False)
+    RemoteFolder(store).upload(written(tmp_path / "old", OLD))
+    copies: list[Path] = []
+    second = threading.Thread(target=lambda: copies.append(local_copy(store)))
+    waits = iter([True])
+
+    def start_another(path: str) -> None:
+        if next(waits, False):
+            second.start()
+            told = ""
+            while "waiting for another process" not in told and second.is_alive():
+                told += capfd.readouterr().err
+
+    FlakyStore.before_read = start_another
+    copies.append(local_copy(store))
+    second.join()
+    assert copies[0] == copies[1] and read(copies[0]) == OLD
+    assert FlakyStore.requests["get"] == len(OLD)
+
+
+def test_a_folder_that_is_replaced_while_it_is_read(store: str, tmp_path: Path) -> None:
+    FlakyStore.heal(fails=False)
+    RemoteFolder(store).upload(written(tmp_path / "old", OLD))
+    new = written(tmp_path / "new", NEW)
+
+    def replace(path: str) -> None:
+        FlakyStore.before_read = None
+        RemoteFolder(store).upload(new)
+
+    FlakyStore.before_read = replace
+    assert read(local_copy(store)) == NEW
+
+
+@pytest.mark.parametrize("damage", ["other bytes", "missing"])
+def test_a_damaged_file_is_refused(damage: str, store: str, tmp_path: Path) -> None:
+    RemoteFolder(store).upload(written(tmp_path / "old", OLD))
+    [path] = (on_the_store(store) / "files" / "part" / "a.bin").iterdir()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(b"b" * 1000)
+    FlakyStore.heal(fails=False)
+    with pytest.raises(DamagedFileError, match=r"part/a\.bin .*: upload the folder again") as told:
+        local_copy(store)
+    assert "\n" not in str(told.value)
+    FlakyStore.heal()
+    with uploaded(store, kind="folder", recognised_by="manifest.json", replaces=True) as again:
+        written(again, OLD)
+    assert read(local_copy(store)) == OLD
+
+
+@pytest.mark.parametrize("name", ["../outside", "/etc/outside", "a/../../b", "a\\..\\b", "C:x", ""])
+def test_contents_cannot_lie_outside(name: str, store: str, tmp_path: Path) -> None:
+    RemoteFolder(store).upload(written(tmp_path / "old", OLD))
+    contents = on_the_store(store) / "contents.json"
+    record = json.loads(contents.read_text())
+    record["files"][name] = record["files"]["manifest.json"]
+    contents.write_text(json.dumps(record))
+    with pytest.raises(UserError, match=r"contents\.json is damaged"):
+        local_copy(store)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": 2, "files": {}}', '{"format": 1, "files": {"a": 1}}', "[" * 99]
+)
+def test_contents_that_are_none(text: str, store: str) -> None:
+    on_the_store(store).mkdir(parents=True)
+    (on_the_store(store) / "contents.json").write_text(text)
+    with pytest.raises(UserError, match=r"contents\.json .*: upload the folder again\.$"):
+        local_copy(store)
+
+
+def test_a_store_that_never_works_is_told_in_one_sentence(store: str, tmp_path: Path) -> None:
+    files = written(tmp_path / "old", OLD)
+    FlakyStore.broken = ConnectionError("no route\nto host")
+    with pytest.raises(
+        StoreError, match=r"after 6 attempts .*no route to host.*: see to the store and the network"
+    ) as told:
+        RemoteFolder(store).upload(files)
+    assert "\n" not in str(told.value)
+    assert FlakyStore.requests["find"] == 6
+    FlakyStore.broken = PermissionError("403")
+    with pytest.raises(StoreError, match="see to your credentials"):
+        RemoteFolder(store).contents()
+    FlakyStore.broken = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(StoreError, match="free some space, or let LEXINVARIANT_CACHE"):
+        RemoteFolder(store).contents()
+    assert FlakyStore.requests["cat"] == 2, "that does not get better"
+
+
+def test_a_missing_bucket_is_told(store: str) -> None:
+    FlakyStore.broken = FileNotFoundError("mine")
+    with pytest.raises(StoreError, match="create the bucket, or check its name"):
+        RemoteFolder(store).write("lease.json", b"")
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("wandb://a/b", "needs a package of its own: pip install wandbfs"),
+        ("nonsense://a/b", "Protocol not known"),
+    ],
+)
+def test_a_protocol_without_its_package_is_told(url: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        RemoteFolder(url)
+
+
+class TestLease:
+    @pytest.fixture(autouse=True)
+    def quick(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lease, "RENEWED_EVERY", 0.02)
+        monkeypatch.setattr(lease, "LOOK_EVERY", 0.02)
+        monkeypatch.setattr(lease, "SILENCE", 10.0)
+
+    def test_a_second_writer_is_refused_while_the_first_is_alive(
+        self, store: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with Lease(RemoteFolder(store), "first"):
+            told = r"\(process \d+\) is writing to flaky.*: wait for it, stop it"
+            with pytest.raises(UserError, match=told), Lease(RemoteFolder(store), "second"):
+                pytest.fail("two at once")
+            assert "to see whether" in capsys.readouterr().err
+        with Lease(RemoteFolder(store), "second"):
+            pass
+        assert not (on_the_store(store) / "lease.json").exists()
+
+    def test_one_that_is_silent_is_taken_over_and_hears_of_it(
+        self, store: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(lease, "SILENCE", 0.2)
+        with Lease(RemoteFolder(store), "first") as first:
+            monkeypatch.setattr(first, "_write", lambda: None)
+            with Lease(RemoteFolder(store), "second") as second:
+                second.check()
+                with pytest.raises(StoreError, match="has taken over"):
+                    first.check()
+
+    def test_what_a_kill_left_is_not_waited_for_by_its_own_nor_after_long(self, store: str) -> None:
+        left = Lease(RemoteFolder(store), "a folder")
+        left._write()
+        with Lease(RemoteFolder(store), "a folder"):
+            pass
+        RemoteFolder(store).write("lease.json", b'{"holder": "a machine", "token": "0", "time": 1e9}')
+        with Lease(RemoteFolder(store), "another folder"):
+            pass
