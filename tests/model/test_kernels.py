@@ -20,7 +20,6 @@ EPS = 1e-6
 INTERPRET = jax.default_backend() != "gpu"
 
 
-
 def normal(seed: int, *shape: int, dtype: str = "float32") -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
 

@@ -99,6 +99,9 @@ VARIANTS = {
     "fresh Gaussians": Variant(
         "the paper's lexicon in place of a permuted table", {"model.lexicon.kind": "gaussian"}
     ),
+    "rotary positions": Variant(
+        "queries and keys turned by their position in place of a learned bias", {"model.positions": "rotary"}
+    ),
     "no smeared keys": Variant("a key knows its own symbol alone", {"model.smeared_keys": False}),
     "no deciphering head": Variant("no second loss that teaches to decipher", {"model.decipher_head": False}),
     "no hindsight": Variant(

@@ -72,12 +72,12 @@ def _recall_in_chunks(
     """The positions of one chunk are compared with each other, and all before them with the memory of what they left.
     So nothing is as large as every position against every other. X chunks of T positions (S, those remembered).
     """
-    batch, length = rank_BT.shape
+    batch, length = predictor_BTD.shape[:2]  # which may have one more, of the symbol to come
     size = min(CHUNK, length)
     n_chunks = -(-length // size)
 
     def split(x: jax.Array) -> jax.Array:
-        padded = jnp.pad(x, [(0, 0), (0, n_chunks * size - length), *[(0, 0)] * (x.ndim - 2)])
+        padded = jnp.pad(x, [(0, 0), (0, n_chunks * size - x.shape[1]), *[(0, 0)] * (x.ndim - 2)])
         return padded.reshape(batch, n_chunks, size, *x.shape[2:])
 
     note_BTC, weight_BT = _notes_and_weights(recall, h_BTD)

@@ -22,6 +22,7 @@ from lexinvariant.model.attention import (
     causal_attention,
     causal_toeplitz_attention,
     choose_implementation,
+    rotate,
     toeplitz,
 )
 from lexinvariant.model.embedding import embed
@@ -124,8 +125,11 @@ def project(
     return q_BTNK, k_BTNK, v.reshape(by_head), k
 
 
-def position_bias(layer: Layer, config: ModelConfig, table_WN: jax.Array, n: int) -> jax.Array:
-    """bias_NT for each distance, with the head's scale on it where the paper's reference code has it."""
+def position_bias(layer: Layer, config: ModelConfig, table_WN: jax.Array | None, n: int) -> jax.Array | None:
+    """bias_NT for each distance, with the head's scale on it where the paper's reference code has it; none where
+    positions are rotary."""
+    if table_WN is None:
+        return None
     bias_NT = bias_by_distance(table_WN, n, config.position_max_distance)
     scaled = config.normalize_qk and config.bias_before_scale
     return bias_NT * layer.qk_scale_N[:, None] if scaled else bias_NT
@@ -145,6 +149,45 @@ class KeyValues(NamedTuple):
     k_BSNK: jax.Array
     v_BSNK: jax.Array
     unsmeared_k_BSNK: jax.Array  # before `smear`; a cache has the newest alone, which the next key mixes in
+
+
+def attend(
+    layer: Layer,
+    config: ModelConfig,
+    q_BTNK: jax.Array,
+    k_BTNK: jax.Array,
+    v_BTNK: jax.Array,
+    read_BT: jax.Array | None,
+    cache: KeyValues | None,
+    n_cached_B: jax.Array | None,
+    dropout_key_B: jax.Array | None,
+) -> jax.Array:
+    """mixed_BTNK: the values that each position attends to; over what, `block` tells."""
+    length = q_BTNK.shape[1] if cache is None else cache.k_BSNK.shape[1]
+    past_NT = position_bias(layer, config, layer.position_WN, length)
+    if cache is not None:
+        assert n_cached_B is not None
+        past_NT = None if past_NT is None else past_NT.astype(jnp.float32)
+        return cached_attention(q_BTNK, k_BTNK, v_BTNK, cache.k_BSNK, cache.v_BSNK, n_cached_B, past_NT)
+    if read_BT is not None:
+        future_NT = position_bias(layer, config, layer.future_WN, length)
+        bias_NTS = None
+        if past_NT is not None and future_NT is not None:
+            bias_NTS = bidirectional_toeplitz(past_NT, future_NT)
+        implementation = choose_implementation(config.attention, q_BTNK.dtype)
+        return bidirectional_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT, implementation)
+    rate = 0.0 if dropout_key_B is None else config.attention_dropout
+    implementation = choose_implementation(config.attention, q_BTNK.dtype, has_dropout=rate > 0)
+    if (
+        past_NT is not None
+        and implementation == "cudnn"
+        and levers.uses("dbias")
+        and bias_kernel_can_run(q_BTNK)
+    ):
+        n_near = n_distances_told_apart(config.position_buckets, config.position_max_distance)
+        return causal_toeplitz_attention(q_BTNK, k_BTNK, v_BTNK, past_NT, n_near)
+    bias_NTS = None if past_NT is None else toeplitz(past_NT)
+    return causal_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, implementation, rate, dropout_key_B)
 
 
 def block(
@@ -171,28 +214,20 @@ def block(
         k_BTNK = smear(unsmeared_BTNK, before_B1NK, layer.smear_N)
     elif k_BTNK is None:
         k_BTNK = unsmeared_BTNK
-    length = x_BTD.shape[1] if cache is None else cache.k_BSNK.shape[1]
-    past_NT = position_bias(layer, config, layer.position_WN, length)
-    if cache is not None:
-        assert n_cached_B is not None
-        mixed_BTNK = cached_attention(
-            q_BTNK, k_BTNK, v_BTNK, cache.k_BSNK, cache.v_BSNK, n_cached_B, past_NT.astype(jnp.float32)
-        )
-    elif read_BT is not None:
-        future_NT = position_bias(layer, config, layer.future_WN, length)
-        bias_NTS = bidirectional_toeplitz(past_NT, future_NT)
-        implementation = choose_implementation(config.attention, x_BTD.dtype)
-        mixed_BTNK = bidirectional_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT, implementation)
-    else:
-        rate = 0.0 if dropout_key_B is None else config.attention_dropout
-        implementation = choose_implementation(config.attention, x_BTD.dtype, has_dropout=rate > 0)
-        if implementation == "cudnn" and levers.uses("dbias") and bias_kernel_can_run(q_BTNK):
-            n_near = n_distances_told_apart(config.position_buckets, config.position_max_distance)
-            mixed_BTNK = causal_toeplitz_attention(q_BTNK, k_BTNK, v_BTNK, past_NT, n_near)
-        else:
-            mixed_BTNK = causal_attention(
-                q_BTNK, k_BTNK, v_BTNK, toeplitz(past_NT), implementation, rate, keys[1]
-            )
+    if config.positions == "rotary":
+        position_BT = jnp.arange(x_BTD.shape[1])[None] if n_cached_B is None else n_cached_B[:, None]
+        q_BTNK, k_BTNK = rotate(q_BTNK, position_BT), rotate(k_BTNK, position_BT)
+    mixed_BTNK = attend(
+        layer,
+        config,
+        q_BTNK,
+        k_BTNK,
+        v_BTNK,
+        read_BT,
+        cache,
+        n_cached_B,
+        None if dropout_key_B is None else keys[1],
+    )
     x_BTD = x_BTD + mixed_BTNK.reshape(x_BTD.shape) @ layer.out_ED.astype(x_BTD.dtype)
     x_BTD, n_BTD = normed(x_BTD, config.norm_eps)
     x_BTD = x_BTD + apply_dropout(mlp(layer, n_BTD), config.dropout, keys[2])
