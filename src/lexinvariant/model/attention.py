@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -134,16 +133,23 @@ def _cudnn_without_bias_gradient(
     q_BTNK: jax.Array, k_BTNK: jax.Array, v_BTNK: jax.Array, bias_NTS: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """(o_BTNK, total_BNT): the outputs and the log-sum-exp of their logits, in float32 as jax.nn does not give it."""
-    with mock.patch.object(cudnn, "should_export_dbias", lambda *_: False):
-        return cudnn.dot_product_attention(
-            q_BTNK,
-            k_BTNK,
-            v_BTNK,
-            bias=bias_NTS[None],
-            scale=1.0,
-            mask_type=cudnn.MaskType.CAUSAL,
-            return_residual=True,
-        )
+    empty = jnp.zeros(0, q_BTNK.dtype)
+    return cudnn._dot_product_attention(
+        q_BTNK,
+        k_BTNK,
+        v_BTNK,
+        bias_NTS[None],
+        *[empty] * 6,
+        1.0,
+        42,
+        0.0,
+        (True, False),
+        cudnn.MaskType.CAUSAL,
+        cudnn._normalize_layout("BTNH").value,
+        None,
+        cudnn.check_cudnn_version(),
+        True,
+    )
 
 
 def bias_gradient(
