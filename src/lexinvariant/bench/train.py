@@ -70,12 +70,12 @@ class Step(Protocol):
 class TrainingStep:
     """A real training step, of tokens drawn evenly from the vocabulary."""
 
-    def __init__(self, config: TrainConfig, compiler_options: dict[str, Any] | None = None) -> None:
+    def __init__(self, config: TrainConfig) -> None:
         setup = build(config)
         shape = (config.batch_size, config.model.context)
         tok_BT = np.random.default_rng(0).integers(config.model.vocab_size, size=shape, dtype=np.int32)
         self._batch = device_batch(tok_BT, np.ones(shape, bool), config.batch_size, setup.mesh)
-        self._compiled = setup.train_step.lower(setup.abstract_state, self._batch).compile(compiler_options)
+        self._compiled = setup.train_step.lower(setup.abstract_state, self._batch).compile()
         self._fresh_state = setup.fresh_state
         self.state: TrainState | None = None
 

@@ -44,9 +44,6 @@ class Arguments:
     """Print this many of the longest GPU kernels of the preset's step."""
     repeats: int = 5
     """Groups of steps to time; the median counts."""
-    variants: tuple[str, ...] = ()
-    """Time these variants of the preset's step in turns instead: all (as it is), none (without what makes it faster),
-    all-NAME, none+NAME, twin (the standard LM), peer (PyTorch)."""
     out: Path = Path("bench-train.json")
     """Where the numbers go."""
 
@@ -65,24 +62,16 @@ def main(argv: list[str]) -> int:
         config = config.changed({"model.n_layers": arguments.n_layers})
 
     from lexinvariant.bench.train import measure
-    from lexinvariant.bench.variants import measure_variants
 
     console = Console()
     with console.status("measuring ...") as status:
-
-        def say(what: str) -> None:
-            status.update(f"{what} ...")
-
-        if arguments.variants:
-            result = measure_variants(config, arguments.variants, arguments.repeats, arguments.kernels, say)
-        else:
-            result = measure(
-                config,
-                has_torch,
-                arguments.repeats,
-                arguments.kernels,
-                say,
-            )
+        result = measure(
+            config,
+            has_torch,
+            arguments.repeats,
+            arguments.kernels,
+            say=lambda what: status.update(f"{what} ..."),
+        )
     console.print(_table(arguments.preset, result))
     console.print(
         "(gaussian, readout full) is the naive construction: in each sequence a Gaussian row for every symbol, and a "

@@ -1,15 +1,11 @@
 """Attention with T5's relative position bias: cuDNN's fused kernel on GPUs, plain XLA elsewhere."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src.cudnn import fused_attention_stablehlo as cudnn
 
-from lexinvariant.model import kernels
 from lexinvariant.model.position import distance_buckets
 
 MASKED = -1e30  # a finite minus infinity: its softmax is 0 and its gradient is not NaN
@@ -73,114 +69,6 @@ def causal_attention(
     length = q_BTNK.shape[1]
     causal_TS = jnp.tril(jnp.ones((length, length), bool))
     return _masked_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, causal_TS, dropout, dropout_key_B)
-
-
-def causal_toeplitz_attention(
-    q_BTNK: jax.Array, k_BTNK: jax.Array, v_BTNK: jax.Array, bias_NT: jax.Array, n_near: int
-) -> jax.Array:
-    """`causal_attention` by cuDNN with a bias by distance, which is one and the same from distance `n_near` on.
-
-    cuDNN sums the gradient of a bias over the batch for every pair of positions, which costs as much as the attention
-    itself. This one is computed by a kernel of its own, only for pairs nearer than that: each row of the gradient
-    of the logits sums to zero, and so the others' is the rest.
-    """
-    return _toeplitz_attention(q_BTNK, k_BTNK, v_BTNK, bias_NT, n_near)
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(4,))
-def _toeplitz_attention(
-    q_BTNK: jax.Array, k_BTNK: jax.Array, v_BTNK: jax.Array, bias_NT: jax.Array, n_near: int
-) -> jax.Array:
-    return _toeplitz_forward(q_BTNK, k_BTNK, v_BTNK, bias_NT, n_near)[0]
-
-
-def _toeplitz_forward(
-    q_BTNK: jax.Array, k_BTNK: jax.Array, v_BTNK: jax.Array, bias_NT: jax.Array, n_near: int
-) -> tuple[jax.Array, Any]:
-    bias_NTS = toeplitz(bias_NT).astype(q_BTNK.dtype)
-    attend = partial(_cudnn_without_bias_gradient, bias_NTS=bias_NTS)
-    (o_BTNK, total_BNT), transpose = jax.vjp(attend, q_BTNK, k_BTNK, v_BTNK)
-    return o_BTNK, (transpose, q_BTNK, k_BTNK, v_BTNK, bias_NTS, o_BTNK, total_BNT)
-
-
-def _toeplitz_backward(n_near: int, kept: Any, do_BTNK: jax.Array) -> tuple[jax.Array, ...]:
-    transpose, q_BTNK, k_BTNK, v_BTNK, bias_NTS, o_BTNK, total_BNT = kept
-    dq, dk, dv = transpose((do_BTNK, jnp.zeros_like(total_BNT)))
-    delta_BTN = jnp.sum(o_BTNK.astype(jnp.float32) * do_BTNK.astype(jnp.float32), axis=3)
-    d = bias_gradient(
-        q_BTNK,
-        k_BTNK,
-        v_BTNK,
-        do_BTNK,
-        total_BNT,
-        delta_BTN.swapaxes(1, 2),
-        bias_NTS,
-        n_near,
-        kernels.bias_gradient,
-    )
-    return dq, dk, dv, d
-
-
-_toeplitz_attention.defvjp(_toeplitz_forward, _toeplitz_backward)
-
-
-def bias_kernel_can_run(q_BTNK: jax.Array) -> bool:
-    _, length, _, head_dim = q_BTNK.shape
-    return kernels.can_run(q_BTNK.dtype) and kernels.fits_heads(length, head_dim)
-
-
-def _cudnn_without_bias_gradient(
-    q_BTNK: jax.Array, k_BTNK: jax.Array, v_BTNK: jax.Array, bias_NTS: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """(o_BTNK, total_BNT): the outputs and the log-sum-exp of their logits, in float32 as jax.nn does not give it."""
-    empty = jnp.zeros(0, q_BTNK.dtype)
-    return cudnn._dot_product_attention(
-        q_BTNK,
-        k_BTNK,
-        v_BTNK,
-        bias_NTS[None],
-        *[empty] * 6,
-        1.0,
-        42,
-        0.0,
-        (True, False),
-        cudnn.MaskType.CAUSAL,
-        cudnn._normalize_layout("BTNH").value,
-        None,
-        cudnn.check_cudnn_version(),
-        True,
-    )
-
-
-def bias_gradient(
-    q_BTNK: jax.Array,
-    k_BTNK: jax.Array,
-    v_BTNK: jax.Array,
-    do_BTNK: jax.Array,
-    total_BNT: jax.Array,
-    delta_BNT: jax.Array,
-    bias_NTS: jax.Array,
-    n_near: int,
-    sum_of_tiles: Callable[..., jax.Array],
-) -> jax.Array:
-    """d_NT: the gradient of a bias by distance, all that is due to distances from `n_near` on at that one."""
-    length, block = q_BTNK.shape[1], kernels.BLOCK
-    n_near = min(n_near, length)
-    n_shifts = min(length // block, (n_near + block - 2) // block + 1)
-    sum_NXTS = sum_of_tiles(q_BTNK, k_BTNK, v_BTNK, do_BTNK, total_BNT, delta_BNT, bias_NTS, n_shifts)
-    # Rows reversed and padded by their length, cut into rows shorter by one: diagonals become columns.
-    n_heads = len(sum_NXTS)
-    padded = jnp.pad(sum_NXTS[..., ::-1], ((0, 0), (0, 0), (0, 0), (0, block)))
-    turned = padded.reshape(n_heads, n_shifts, -1)[..., : block * (2 * block - 1)]
-    diagonal_NXT = jnp.sum(turned.reshape(n_heads, n_shifts, block, 2 * block - 1), axis=2)
-    placed = [
-        jnp.pad(diagonal_NXT[:, x], ((0, 0), (block * x, block * (n_shifts - 1 - x))))
-        for x in range(n_shifts)
-    ]
-    by_distance = jnp.sum(jnp.stack(placed), axis=0)
-    near_NT = by_distance[:, block - 1 : block - 1 + n_near]
-    rest_NT = jnp.pad(-jnp.sum(near_NT, axis=1, keepdims=True), ((0, 0), (0, length)))[:, : length - n_near]
-    return jnp.concatenate([near_NT, rest_NT], axis=1)
 
 
 def bidirectional_attention(

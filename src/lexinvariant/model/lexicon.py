@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lexinvariant.config import LEXICON_KINDS, LexiconConfig, LexiconKind, ModelConfig, check_every_kind
-from lexinvariant.model import levers, permutation
+from lexinvariant.model import permutation
 from lexinvariant.model.params import EmbeddingParams
 from lexinvariant.rng import fold_in_rows
 
@@ -79,12 +79,9 @@ def is_new(tok_BT: jax.Array) -> jax.Array:
 
 def distinct(tok_BT: jax.Array, n: int) -> jax.Array:
     """tok_BR: the first n distinct symbols of each sequence as they come; of no meaning where there are fewer."""
-    if levers.uses("loss"):
-        # A masked sum with one term each, not a sort.
-        rank_BT = jnp.where(is_new(tok_BT), first_occurrence(tok_BT), n)
-        return jnp.sum(tok_BT[:, :, None], axis=1, where=rank_BT[:, :, None] == jnp.arange(n))
-    place_BT = jnp.argsort(~is_new(tok_BT), axis=1)  # stable: first occurrences in their order, then the rest
-    return jnp.take_along_axis(tok_BT, place_BT[:, :n], axis=1)
+    rank_BT = jnp.where(is_new(tok_BT), first_occurrence(tok_BT), n)
+    # A masked sum with one term each, where a sort would take its time on a GPU.
+    return jnp.sum(tok_BT[:, :, None], axis=1, where=rank_BT[:, :, None] == jnp.arange(n))
 
 
 class DrawInputs(NamedTuple):

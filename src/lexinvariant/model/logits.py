@@ -6,43 +6,31 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from lexinvariant.model import levers
-
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _float32_einsum(equation: str, x: jax.Array, y: jax.Array) -> jax.Array:
+def float32_einsum(equation: str, x: jax.Array, y: jax.Array) -> jax.Array:
+    """An einsum of two arrays of one type, summed and given in float32. Its gradients are products in that type: those
+    that automatic differentiation makes are of float32, on the slow path of a GPU.
+    """
     return jnp.einsum(equation, x, y, preferred_element_type=jnp.float32)
 
 
-def _backward(equation: str, kept: Any, dz: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _einsum_backward(equation: str, kept: Any, dz: jax.Array) -> tuple[jax.Array, jax.Array]:
     x, y = kept
     _, transpose = jax.vjp(partial(jnp.einsum, equation), x, y)
     return transpose(dz.astype(x.dtype))
 
 
-_float32_einsum.defvjp(lambda equation, x, y: (_float32_einsum(equation, x, y), (x, y)), _backward)
-
-
-def float32_einsum(equation: str, x: jax.Array, y: jax.Array) -> jax.Array:
-    """An einsum of two arrays of one type, summed and given in float32. Its gradients are products in that type: those
-    that automatic differentiation makes are of float32, on the slow path of a GPU.
-    """
-    if not levers.uses("loss"):
-        return jnp.einsum(equation, x, y, preferred_element_type=jnp.float32)
-    return _float32_einsum(equation, x, y)
+float32_einsum.defvjp(lambda equation, x, y: (float32_einsum(equation, x, y), (x, y)), _einsum_backward)
 
 
 def weighted_sum(x_BTD: jax.Array, weight_D: jax.Array) -> jax.Array:
     """X @ weight in float32. Not as a product of matrices, for which x would be written out in float32."""
-    if not levers.uses("loss"):
-        return x_BTD.astype(jnp.float32) @ weight_D
     return jnp.sum(x_BTD.astype(jnp.float32) * weight_D, axis=-1)
 
 
 def at_symbol(logits_BTV: jax.Array, symbol_BT: jax.Array) -> jax.Array:
     """The logit of one symbol a position. A masked sum: the gradient of a gather would be a scatter into zeros."""
-    if not levers.uses("loss"):
-        return jnp.take_along_axis(logits_BTV, symbol_BT[:, :, None], axis=2)[:, :, 0]
     return jnp.sum(logits_BTV, axis=2, where=_is_symbol(logits_BTV, symbol_BT))
 
 
@@ -51,7 +39,8 @@ def _is_symbol(logits_BTV: jax.Array, symbol_BT: jax.Array) -> jax.Array:
 
 
 @jax.custom_vjp
-def _log_softmax_at(logits_BTV: jax.Array, symbol_BT: jax.Array) -> jax.Array:
+def log_softmax_at(logits_BTV: jax.Array, symbol_BT: jax.Array) -> jax.Array:
+    """logp_BT: the log-probability of one symbol a position."""
     return _log_softmax_at_forward(logits_BTV, symbol_BT)[0]
 
 
@@ -68,18 +57,9 @@ def _log_softmax_at_backward(kept: Any, g_BT: jax.Array) -> tuple[jax.Array, Non
     return g_BT[:, :, None] * (onehot_BTV - probability_BTV), None
 
 
-_log_softmax_at.defvjp(_log_softmax_at_forward, _log_softmax_at_backward)
-
-
-def log_softmax_at(logits_BTV: jax.Array, symbol_BT: jax.Array) -> jax.Array:
-    """logp_BT: the log-probability of one symbol a position."""
-    if not levers.uses("loss"):
-        return at_symbol(logits_BTV, symbol_BT) - jax.nn.logsumexp(logits_BTV, axis=2)
-    return _log_softmax_at(logits_BTV, symbol_BT)
+log_softmax_at.defvjp(_log_softmax_at_forward, _log_softmax_at_backward)
 
 
 def is_likeliest(logits_BTV: jax.Array, symbol_BT: jax.Array) -> jax.Array:
     """Whether no symbol has a greater logit: the maximum is at hand in the softmax, where it stands is not."""
-    if not levers.uses("loss"):
-        return jnp.argmax(logits_BTV, axis=2) == symbol_BT
     return at_symbol(logits_BTV, symbol_BT) == jnp.max(logits_BTV, axis=2)

@@ -5,11 +5,6 @@ import math
 import numpy as np
 
 
-def n_distances_told_apart(buckets: int, max_distance: int) -> int:
-    """The first distance of the last bucket: all from there on have one bias."""
-    return int(np.argmax(distance_buckets(max_distance + 1, buckets, max_distance) == buckets - 1))
-
-
 def distance_buckets(n: int, buckets: int, max_distance: int) -> np.ndarray:
     """T5's causal bucket of each distance 0..n-1: exact up to half of the buckets, then logarithmic."""
     distance = np.arange(n)

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from lexinvariant.model import levers
 from lexinvariant.model.logits import float32_einsum, weighted_sum
 from lexinvariant.model.params import Recall
 
-CHUNK = 128
+CHUNK = 128  # positions that are compared with each other at once
 MAX_LOG_WEIGHT = 8.0  # weights are exponentials: bounded, their sums are exact enough in float32
 
 
@@ -53,23 +52,9 @@ def _weighted_mean(sum_: jax.Array, weight: jax.Array) -> jax.Array:
 def recall_logits(
     recall: Recall, predictor_BTD: jax.Array, h_BTD: jax.Array, rank_BT: jax.Array, n_ranks: int
 ) -> jax.Array:
-    """logits_BTR: the predictor of each position against every symbol that occurred before it."""
-    if levers.uses("recall"):
-        return _recall_in_chunks(recall, predictor_BTD, h_BTD, rank_BT, n_ranks)
-    note_BSC, weight_BS = _notes_and_weights(recall, h_BTD)
-    score_BTS = jnp.einsum(
-        "btc,bsc->bts", _queries(recall, predictor_BTD), note_BSC, preferred_element_type=jnp.float32
-    )
-    before_TS = jnp.tril(jnp.ones(score_BTS.shape[1:], jnp.float32), -1)
-    weight_BSR = weight_BS[:, :, None] * jax.nn.one_hot(rank_BT, n_ranks)
-    sum_BTR = jnp.einsum("bts,bsr->btr", score_BTS * before_TS, weight_BSR)
-    return _weighted_mean(sum_BTR, jnp.einsum("ts,bsr->btr", before_TS, weight_BSR))
+    """logits_BTR: the predictor of each position against every symbol that occurred before it.
 
-
-def _recall_in_chunks(
-    recall: Recall, predictor_BTD: jax.Array, h_BTD: jax.Array, rank_BT: jax.Array, n_ranks: int
-) -> jax.Array:
-    """The positions of one chunk are compared with each other, and all before them with the memory of what they left.
+    The positions of one chunk are compared with each other, and all before them with the memory of what they left.
     So nothing is as large as every position against every other. X chunks of T positions (S, those remembered).
     """
     batch, length = predictor_BTD.shape[:2]  # which may have one more, of the symbol to come
@@ -83,9 +68,8 @@ def _recall_in_chunks(
     note_BTC, weight_BT = _notes_and_weights(recall, h_BTD)
     dtype = note_BTC.dtype
     query_BXTC = split(_queries(recall, predictor_BTD))
-    weight_BT = weight_BT.astype(dtype).astype(
-        jnp.float32
-    )  # the same in the sum and in what it is divided by
+    # Rounded as in the sum, so that what it is divided by is the same.
+    weight_BT = weight_BT.astype(dtype).astype(jnp.float32)
     weight_BXS, onehot_BXSR = split(weight_BT), jax.nn.one_hot(split(rank_BT), n_ranks, dtype=dtype)
     weighted_BXSC = weight_BXS[..., None].astype(dtype) * split(note_BTC)
     before_TS = jnp.tril(jnp.ones((size, size), jnp.float32), -1)

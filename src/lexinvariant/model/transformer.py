@@ -11,26 +11,21 @@ import jax
 import jax.numpy as jnp
 
 from lexinvariant.config import LexiconConfig, ModelConfig
-from lexinvariant.model import levers
 from lexinvariant.model.attention import (
     apply_dropout,
     bias_by_distance,
-    bias_kernel_can_run,
     bidirectional_attention,
     bidirectional_toeplitz,
     cached_attention,
     causal_attention,
-    causal_toeplitz_attention,
     choose_implementation,
     rotate,
     toeplitz,
 )
 from lexinvariant.model.embedding import embed
-from lexinvariant.model.fused import norm_beside, queries_keys
 from lexinvariant.model.layout import gathered, keep_rows_alone, split_by_row
 from lexinvariant.model.lexicon import NO_CURRICULUM, Curriculum, draw_lexicon
 from lexinvariant.model.params import Layer, Params, unstack
-from lexinvariant.model.position import n_distances_told_apart
 from lexinvariant.model.readout import log_likelihood
 from lexinvariant.rng import fold_in_rows
 
@@ -54,10 +49,7 @@ def relu(x: jax.Array) -> jax.Array:
     return jnp.maximum(x, 0)
 
 
-relu.defvjp(
-    lambda x: (relu(x),) * 2,
-    lambda y, dy: (jnp.where(y != 0 if levers.uses("relu") else y > 0, dy, 0),),
-)
+relu.defvjp(lambda x: (relu(x),) * 2, lambda y, dy: (jnp.where(y != 0, dy, 0),))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
@@ -94,15 +86,8 @@ def smear(k_BTNK: jax.Array, previous_B1NK: jax.Array, smear_N: jax.Array) -> ja
     return mixed_BTNK.astype(k_BTNK.dtype)
 
 
-def normed(x_BTD: jax.Array, eps: float) -> tuple[jax.Array, jax.Array]:
-    return norm_beside(x_BTD, eps) if levers.uses("norm") else (x_BTD, rms_norm(x_BTD, eps))
-
-
-def project(
-    layer: Layer, config: ModelConfig, n_BTD: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
-    """Queries, keys (not yet smeared), values, and smeared keys where they are made at once; the head's scale is in the
-    queries.
+def project(layer: Layer, config: ModelConfig, n_BTD: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Queries, keys (not yet smeared) and values; the head's scale is in the queries.
 
     Queries and keys come out of one product, values out of their own: they go to attention as they are, and
     taking them out of a joint product would copy them.
@@ -111,18 +96,12 @@ def project(
     qk = n_BTD @ fold_norm_scale(layer.attention_norm_D, layer.query_DE, layer.key_DE, dtype=n_BTD.dtype)
     v = n_BTD @ fold_norm_scale(layer.attention_norm_D, layer.value_DE, dtype=n_BTD.dtype)
     q_BTNK, k_BTNK = (part.reshape(by_head) for part in jnp.split(qk, 2, axis=2))
-    k = None
-    if config.normalize_qk and levers.uses("qk"):
-        m_N = jax.nn.sigmoid(layer.smear_N) if config.smeared_keys else jnp.zeros(config.n_heads)
-        both = qk.reshape(*n_BTD.shape[:2], 2, config.n_heads, config.head_dim)
-        q_BTNK, k = queries_keys(both, layer.qk_scale_N, m_N, config.norm_eps)
-        k_BTNK = unit_norm(k_BTNK, jnp.ones(config.n_heads), config.norm_eps)
-    elif config.normalize_qk:
+    if config.normalize_qk:
         q_BTNK = unit_norm(q_BTNK, layer.qk_scale_N, config.norm_eps)
         k_BTNK = unit_norm(k_BTNK, jnp.ones(config.n_heads), config.norm_eps)
     else:
         q_BTNK = q_BTNK * config.head_dim**-0.5
-    return q_BTNK, k_BTNK, v.reshape(by_head), k
+    return q_BTNK, k_BTNK, v.reshape(by_head)
 
 
 def position_bias(layer: Layer, config: ModelConfig, table_WN: jax.Array | None, n: int) -> jax.Array | None:
@@ -135,10 +114,11 @@ def position_bias(layer: Layer, config: ModelConfig, table_WN: jax.Array | None,
     return bias_NT * layer.qk_scale_N[:, None] if scaled else bias_NT
 
 
-def mlp(layer: Layer, n_BTD: jax.Array) -> jax.Array:
-    n_MD = n_BTD.reshape(-1, n_BTD.shape[2])  # one product of matrices over M = B*T rows
-    hidden_MF = relu(n_MD @ fold_norm_scale(layer.mlp_norm_D, layer.up_DF, dtype=n_MD.dtype))
-    return (hidden_MF @ layer.down_FD.astype(n_MD.dtype)).reshape(n_BTD.shape)
+def mlp(layer: Layer, config: ModelConfig, x_BTD: jax.Array) -> jax.Array:
+    # One product of matrices over M = B*T rows, which XLA fuses with the ReLU.
+    n_MD = rms_norm(x_BTD, config.norm_eps).reshape(-1, config.width)
+    hidden_MF = relu(n_MD @ fold_norm_scale(layer.mlp_norm_D, layer.up_DF, dtype=x_BTD.dtype))
+    return (hidden_MF @ layer.down_FD.astype(x_BTD.dtype)).reshape(x_BTD.shape)
 
 
 class KeyValues(NamedTuple):
@@ -178,14 +158,6 @@ def attend(
         return bidirectional_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT, implementation)
     rate = 0.0 if dropout_key_B is None else config.attention_dropout
     implementation = choose_implementation(config.attention, q_BTNK.dtype, has_dropout=rate > 0)
-    if (
-        past_NT is not None
-        and implementation == "cudnn"
-        and levers.uses("dbias")
-        and bias_kernel_can_run(q_BTNK)
-    ):
-        n_near = n_distances_told_apart(config.position_buckets, config.position_max_distance)
-        return causal_toeplitz_attention(q_BTNK, k_BTNK, v_BTNK, past_NT, n_near)
     bias_NTS = None if past_NT is None else toeplitz(past_NT)
     return causal_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, implementation, rate, dropout_key_B)
 
@@ -206,31 +178,18 @@ def block(
     position after the first n_cached of the cache, over which attention is too.
     """
     keys = (None,) * 3 if dropout_key_B is None else tuple(fold_in_rows(dropout_key_B, i) for i in range(3))
-    x_BTD, n_BTD = normed(x_BTD, config.norm_eps)
-    n_BTD = apply_dropout(n_BTD, config.dropout, keys[0])
-    q_BTNK, unsmeared_BTNK, v_BTNK, k_BTNK = project(layer, config, n_BTD)
-    if config.smeared_keys and (cache is not None or k_BTNK is None):
-        before_B1NK = jnp.zeros_like(unsmeared_BTNK[:, :1]) if cache is None else cache.unsmeared_k_BSNK
+    n_BTD = apply_dropout(rms_norm(x_BTD, config.norm_eps), config.dropout, keys[0])
+    q_BTNK, unsmeared_BTNK, v_BTNK = project(layer, config, n_BTD)
+    k_BTNK = unsmeared_BTNK
+    if config.smeared_keys:
+        before_B1NK = jnp.zeros_like(k_BTNK[:, :1]) if cache is None else cache.unsmeared_k_BSNK
         k_BTNK = smear(unsmeared_BTNK, before_B1NK, layer.smear_N)
-    elif k_BTNK is None:
-        k_BTNK = unsmeared_BTNK
     if config.positions == "rotary":
         position_BT = jnp.arange(x_BTD.shape[1])[None] if n_cached_B is None else n_cached_B[:, None]
         q_BTNK, k_BTNK = rotate(q_BTNK, position_BT), rotate(k_BTNK, position_BT)
-    mixed_BTNK = attend(
-        layer,
-        config,
-        q_BTNK,
-        k_BTNK,
-        v_BTNK,
-        read_BT,
-        cache,
-        n_cached_B,
-        None if dropout_key_B is None else keys[1],
-    )
+    mixed_BTNK = attend(layer, config, q_BTNK, k_BTNK, v_BTNK, read_BT, cache, n_cached_B, keys[1])
     x_BTD = x_BTD + mixed_BTNK.reshape(x_BTD.shape) @ layer.out_ED.astype(x_BTD.dtype)
-    x_BTD, n_BTD = normed(x_BTD, config.norm_eps)
-    x_BTD = x_BTD + apply_dropout(mlp(layer, n_BTD), config.dropout, keys[2])
+    x_BTD = x_BTD + apply_dropout(mlp(layer, config, x_BTD), config.dropout, keys[2])
     return x_BTD, KeyValues(k_BTNK, v_BTNK, unsmeared_BTNK)
 
 

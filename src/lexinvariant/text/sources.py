@@ -24,7 +24,7 @@ Options are joined by `&`, for example `prose.jsonl.xz?source=wiki:&limit=1000`:
 
 import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -43,7 +43,7 @@ from lexinvariant.text.formats import (
     read_text,
     source_of,
 )
-from lexinvariant.text.letters import FOLDS
+from lexinvariant.text.letters import letters_only, unspaced
 from lexinvariant.text.records import read_records
 from lexinvariant.text.sums import read_sums
 from lexinvariant.text.vocab import nearest_file
@@ -53,6 +53,11 @@ __all__ = ["Document", "ReadProgress", "SourceSpec", "read_documents", "size_on_
 
 _STDLIB = {"stdlib": "all", "stdlib:code": "code", "stdlib:prose": "prose"}
 _MADE_UP = {"records:": read_records, "sums:": read_sums}
+_FOLDS: dict[str, Callable[[Document], Iterable[Document]]] = {
+    "letters": lambda document: [Document(letters_only(document.text), document.source)],
+    "unspaced": lambda document: [Document(unspaced(document.text), document.source)],
+    "words": words_as_symbols,
+}
 _OPTIONS = ("field", "source", "limit", "errors", "split", "fold")
 
 
@@ -87,9 +92,8 @@ class SourceSpec:
             raise UserError(f"the source {spec!r} has limit={limit}: give a whole number above 0")
         if options.get("errors", "strict") not in ("strict", "replace"):
             raise UserError(f"the source {spec!r} has errors={options['errors']}: give strict or replace")
-        if options.get("fold", "letters") not in (*FOLDS, "words"):
-            choices = " or ".join((*FOLDS, "words"))
-            raise UserError(f"the source {spec!r} has fold={options['fold']}: give {choices}")
+        if options.get("fold", "letters") not in _FOLDS:
+            raise UserError(f"the source {spec!r} has fold={options['fold']}: give {' or '.join(_FOLDS)}")
         return cls(place, limit=int(limit) if limit else None, **options)
 
 
@@ -103,11 +107,8 @@ def read_documents(spec: str, *, progress: ReadProgress | None = None) -> Iterat
     if parsed.source:
         documents = _only(documents, parsed.source, spec)
     documents = islice(documents, parsed.limit)
-    if parsed.fold == "words":
-        documents = chain.from_iterable(map(words_as_symbols, documents))
-    elif parsed.fold:
-        fold = FOLDS[parsed.fold]
-        documents = (Document(fold(document.text), document.source) for document in documents)
+    if parsed.fold:
+        documents = chain.from_iterable(map(_FOLDS[parsed.fold], documents))
     first = next(documents, None)
     if first is None:
         raise UserError(f"the source {spec!r} has no text in it: check that it is the right one")

@@ -10,19 +10,20 @@ import re
 from collections.abc import Iterator
 
 from lexinvariant.text.formats import Document
+from lexinvariant.text.tags import WORDS
 
 LENGTH = 512
 """Symbols of a document: as many as the presets' contexts have."""
 SYMBOLS = [chr(code) for code in range(32, 127)] + ["\n"]
 _SPACED = re.compile(r"[A-Za-z]+|[0-9]+|\s+|[^A-Za-z0-9\s]")
 _JOINED = re.compile(r" ?[A-Za-z]+| ?[0-9]+|\s+| ?[^A-Za-z0-9\s]")
-_LEAST = 32
-"""Shorter documents say too little of how their words are used."""
+_LEAST = 32  # shorter pieces say too little of how their words are used
 
 
 def words_as_symbols(document: Document) -> Iterator[Document]:
     """Pieces of a document, each with a new character for every word: a piece ends where the characters do."""
-    rng = random.Random(document.source + document.text[:200])
+    source = f"{WORDS}:{document.source}"
+    rng = random.Random(source + document.text[:200])
     # Half of the documents have blanks as symbols of their own, half have them in the words that they precede.
     words = rng.choice([_SPACED, _JOINED]).findall(document.text)
     symbol_of: dict[str, str] = {}
@@ -30,10 +31,10 @@ def words_as_symbols(document: Document) -> Iterator[Document]:
     for word in words:
         if len(piece) == LENGTH or (word not in symbol_of and not free):
             if len(piece) >= _LEAST:
-                yield Document(piece, f"words:{document.source}")
+                yield Document(piece, source)
             symbol_of, free, piece = {}, rng.sample(SYMBOLS, len(SYMBOLS)), ""
         if word not in symbol_of:
             symbol_of[word] = free.pop()
         piece += symbol_of[word]
     if len(piece) >= _LEAST:
-        yield Document(piece, f"words:{document.source}")
+        yield Document(piece, source)

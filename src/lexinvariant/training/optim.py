@@ -78,11 +78,8 @@ def adafactor(config: OptimizerConfig, rate: optax.Schedule) -> optax.GradientTr
 
 
 MUON_MATRICES = ("query_DE", "key_DE", "value_DE", "out_ED", "up_DF", "down_FD")
-NEWTON_SCHULZ = (
-    3.4445,
-    -4.7750,
-    2.0315,
-)  # Jordan's quintic: steep at zero, and near one it stays between 0.7 and 1.2
+# Jordan's quintic: steep at zero, and near one it stays between 0.7 and 1.2.
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 NEWTON_SCHULZ_STEPS = 5
 
 

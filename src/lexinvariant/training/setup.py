@@ -9,7 +9,6 @@ import numpy as np
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from lexinvariant.config import TrainConfig
-from lexinvariant.model import levers
 from lexinvariant.model import params as model_params
 from lexinvariant.training.init import initial_params
 from lexinvariant.training.optim import make_optimizer, rate_schedule
@@ -39,14 +38,12 @@ def compiler_options() -> dict[str, bool | str] | None:
     """What made the training step faster when tried on an H200; the numbers stand in docs/results.md."""
     if jax.default_backend() != "gpu":
         return None
-    options: dict[str, bool | str] = {
+    return {
         "xla_gpu_enable_triton_gemm": False,
         "xla_gpu_experimental_enable_fusion_block_level_rewriter": True,
-    }
-    if levers.uses("merger"):
         # XLA would make one product of those of queries, keys and values, and then copy the values out of it.
-        options["xla_gpu_dot_merger_threshold_mb"] = "0"
-    return options
+        "xla_gpu_dot_merger_threshold_mb": "0",
+    }
 
 
 def build(config: TrainConfig, abstract_mesh: AbstractMesh | None = None) -> TrainSetup:
@@ -55,9 +52,7 @@ def build(config: TrainConfig, abstract_mesh: AbstractMesh | None = None) -> Tra
     """
     mesh = cast(Mesh, abstract_mesh) or make_mesh(config.sharding)
     check_batch(config.batch_size, config.accumulate, mesh)
-    optimizer = make_optimizer(
-        config.optimizer, config.steps, config.dtype if levers.uses("muon") else "float32"
-    )
+    optimizer = make_optimizer(config.optimizer, config.steps, config.dtype)
     shapes = model_params.abstract(config.model)
     on_params = param_shardings(config.model, mesh)
     shardings = TrainState(
