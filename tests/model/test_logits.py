@@ -36,9 +36,15 @@ def test_a_symbol_s_log_probability_and_its_gradient() -> None:
 def test_a_symbol_s_logit_and_whether_none_is_greater() -> None:
     expected_BT = jnp.take_along_axis(LOGITS_BTV, SYMBOL_BT[:, :, None], axis=2)[:, :, 0]
     np.testing.assert_array_equal(at_symbol(LOGITS_BTV, SYMBOL_BT), expected_BT)
-    likeliest_BT = jnp.argmax(LOGITS_BTV, axis=2)
-    assert bool(is_likeliest(LOGITS_BTV, likeliest_BT).all())
-    assert not bool(is_likeliest(LOGITS_BTV, (likeliest_BT + 1) % V).any())
+    for logits_BTV in (
+        LOGITS_BTV,
+        jnp.round(LOGITS_BTV / 3),
+        jnp.zeros_like(LOGITS_BTV),
+    ):  # without and with equals
+        is_likeliest_BTV = [is_likeliest(logits_BTV, jnp.full((B, T), symbol)) for symbol in range(V)]
+        np.testing.assert_array_equal(
+            np.stack(is_likeliest_BTV, 2), jax.nn.one_hot(jnp.argmax(logits_BTV, 2), V)
+        )
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("bfloat16", 2e-2)])

@@ -3,9 +3,10 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from lexinvariant.text import prepare
+from lexinvariant.text import Corpus, prepare
 from lexinvariant.text.formats import Document
 from lexinvariant.text.sources import read_documents
 from lexinvariant.text.splits import place_of
@@ -59,6 +60,11 @@ def test_they_are_a_source(tmp_path: Path) -> None:
     assert next(one.source for one in read_documents(f"{file}?fold=words")).startswith("words:file:")
     manifest = prepare([str(file), f"{file}?fold=words"], tmp_path / "out", progress=False)
     assert set(manifest.tokens_by_tag) == {"file", "words"}
+    pieces = Corpus.open(tmp_path / "out").split("train", 64)
+    batch = pieces[np.arange(len(pieces))]
+    np.testing.assert_array_equal(np.flatnonzero(~batch.named_B), pieces.pieces_by_tag["words"])
+    packed = Corpus.open(tmp_path / "out").split("train", 64, packed=True)
+    assert not packed[[len(packed) - 1]].named_B.any() and packed[[0]].named_B.all()
 
 
 @pytest.mark.parametrize("text", ["", " \n\t ", "\u00e9\u00e8" * 90, "\U0001f600 " * 50, "a" * 10_000])

@@ -61,5 +61,7 @@ log_softmax_at.defvjp(_log_softmax_at_forward, _log_softmax_at_backward)
 
 
 def is_likeliest(logits_BTV: jax.Array, symbol_BT: jax.Array) -> jax.Array:
-    """Whether no symbol has a greater logit: the maximum is at hand in the softmax, where it stands is not."""
-    return at_symbol(logits_BTV, symbol_BT) == jnp.max(logits_BTV, axis=2)
+    """Whether the symbol is the argmax, the first one of equals; without looking for where that stands."""
+    chosen_BT1 = at_symbol(logits_BTV, symbol_BT)[:, :, None]
+    is_earlier_BTV = jnp.arange(logits_BTV.shape[2]) < symbol_BT[:, :, None]
+    return jnp.all(jnp.where(is_earlier_BTV, logits_BTV < chosen_BT1, logits_BTV <= chosen_BT1), axis=2)

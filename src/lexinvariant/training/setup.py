@@ -10,6 +10,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from lexinvariant.config import TrainConfig
 from lexinvariant.model import params as model_params
+from lexinvariant.text.batch import Batch
 from lexinvariant.training.init import initial_params
 from lexinvariant.training.optim import make_optimizer, rate_schedule
 from lexinvariant.training.sharding import (
@@ -91,7 +92,8 @@ def build(config: TrainConfig, abstract_mesh: AbstractMesh | None = None) -> Tra
     )
 
 
-def device_batch(tok_BT: np.ndarray, mask_BT: np.ndarray, batch_size: int, mesh: Mesh) -> DeviceBatch:
+def device_batch(batch: Batch, batch_size: int, mesh: Mesh) -> DeviceBatch:
     """This host's rows of a batch, laid out over the devices."""
     row_B = np.asarray(host_rows(batch_size), np.int32)
-    return DeviceBatch(*(to_devices(array, mesh) for array in (tok_BT, mask_BT, row_B)))
+    arrays = (batch.tok_BT, batch.mask_BT, batch.named_B, row_B)
+    return DeviceBatch(*(to_devices(array, mesh) for array in arrays))
