@@ -270,7 +270,9 @@ def _tasks(
     """Accuracy in the paper's two tasks, where the vocabulary can write them."""
     if not options.examples or not isinstance(evaluated.model.vocab, CharVocab | HuggingFaceVocab):
         return {}
-    settings = synthetic.Options(batch_size=options.batch_size, seed=options.seed, dtype=dtype)
+    settings = synthetic.Options(
+        batch_size=options.batch_size, seed=options.seed, dtype=dtype, draws=options.draws
+    )
     alphabet = alphabet_of(evaluated.model.vocab)
     results = [
         synthetic.measure(TaskResult, settings, evaluated, task, alphabet, options.examples, recorder)
