@@ -23,6 +23,7 @@ def test_a_training_step_of_every_preset_traces_to_the_state_it_started_from(nam
     batch = DeviceBatch(
         jax.ShapeDtypeStruct(shape, jnp.int32),
         jax.ShapeDtypeStruct(shape, jnp.bool_),
+        jax.ShapeDtypeStruct(shape[:1], jnp.bool_),
         jax.ShapeDtypeStruct(shape[:1], jnp.int32),
     )
     state, metrics = jax.eval_shape(setup.train_step, setup.abstract_state, batch)

@@ -196,6 +196,9 @@ class ModelConfig:
     normalize_qk: bool = True
     """L2-normalise queries and keys, with a learned scale a head."""
     qk_scale_init: float = 1.0
+    positions: Literal["bias", "rotary"] = "bias"
+    """bias: T5's learned bias for every bucket of distances, as the paper. rotary: queries and keys turned by angles
+    that grow with their position."""
     bias_before_scale: bool = True
     """Whether the head's scale multiplies the position bias too."""
     position_buckets: int = 32
@@ -244,6 +247,8 @@ class ModelConfig:
                 f"lexicon.exempt has {max(self.lexicon.exempt)} and the vocabulary {self.vocab_size} tokens, from 0: "
                 "leave it out."
             )
+        if self.positions == "rotary" and self.head_dim % 2:
+            raise UserError("Rotary positions turn pairs of a head's numbers: give an even --model.head-dim.")
         if self.smeared_keys and self.n_heads % 2:
             raise UserError("Smeared keys start half of the heads smeared: give an even --model.n-heads.")
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -33,10 +34,11 @@ def model(
     smeared: bool = False,
     recall: int = 0,
     counting: bool = False,
+    positions: Literal["bias", "rotary"] = "bias",
 ) -> tuple[Params, ModelConfig]:
     lexicon = LexiconConfig(kind=kind)
     shape = replace(SMALL, readout=readout, smeared_keys=smeared, n_layers=n_layers, recall_width=recall)
-    config = replace(shape, lexicon=lexicon, count_occurrences=counting)
+    config = replace(shape, lexicon=lexicon, count_occurrences=counting, positions=positions)
     return random_params(config), config
 
 
@@ -62,6 +64,7 @@ def state_after(
         (model("permuted", "seen", smeared=True, recall=5), 20),
         (model("permuted", "seen", counting=True), 20),
         (model("learned", counting=True), 0),
+        (model("permuted", "seen", smeared=True, positions="rotary"), 20),
     ],
     ids=[
         "gaussian",
@@ -71,6 +74,7 @@ def state_after(
         "permuted, recall",
         "permuted, counting",
         "learned, counting",
+        "permuted, rotary",
     ],
 )
 def test_reading_a_text_step_by_step_gives_its_score(

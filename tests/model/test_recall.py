@@ -63,12 +63,27 @@ def written_out(recall: Recall, predictor_TD: jax.Array, h_TD: jax.Array, rank_T
     return logits_TR
 
 
-def test_each_symbol_is_scored_by_the_weighted_mean_of_its_earlier_occurrences(recall: Recall) -> None:
+@pytest.mark.parametrize("chunk", [2, 3, 128])
+def test_each_symbol_is_scored_by_the_weighted_mean_of_its_earlier_occurrences(
+    recall: Recall, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lexinvariant.model.recall.CHUNK", chunk)
     predictor_BTD, h_BTD = normal(3, B, T, D), normal(4, B, T, D)
     logits_BTR = recall_logits(recall, predictor_BTD, h_BTD, jnp.asarray(RANK_BT), R)
     expected = [written_out(recall, predictor_BTD[b], h_BTD[b], RANK_BT[b]) for b in range(B)]
     assert np.abs(expected).max() > 1
     np.testing.assert_allclose(logits_BTR, expected, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("chunk", [3, 128])
+def test_the_symbol_to_come_is_scored_by_all_that_was_read(
+    recall: Recall, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lexinvariant.model.recall.CHUNK", chunk)
+    predictor_BTD, h_BTD, rank_BT = normal(3, B, T, D), normal(4, B, T, D), jnp.asarray(RANK_BT)
+    whole_BTR = recall_logits(recall, predictor_BTD, h_BTD, rank_BT, R)
+    ahead_BTR = recall_logits(recall, predictor_BTD, h_BTD[:, :-1], rank_BT[:, :-1], R)
+    np.testing.assert_allclose(ahead_BTR, whole_BTR, rtol=2e-5, atol=2e-5)
 
 
 def test_a_memory_kept_step_by_step_is_that_of_one_pass(recall: Recall) -> None:

@@ -26,6 +26,7 @@ SWITCHED = {
     "affine a channel": replace(ONE_LAYER, lexicon=LexiconConfig(affine="channel")),
     "plain dot products": replace(ONE_LAYER, normalize_qk=False),
     "smeared keys": replace(ONE_LAYER, smeared_keys=True),
+    "rotary positions": replace(ONE_LAYER, smeared_keys=True, positions="rotary"),
 }
 
 
@@ -54,6 +55,14 @@ def t5_bucket(distance: int) -> int:
     return min(31, 16 + int(np.log(distance / 16) / np.log(128 / 16) * 16))
 
 
+def turned(x_TK: np.ndarray) -> np.ndarray:
+    """Each pair of numbers as one complex number, times a power of its own unit number."""
+    half = x_TK.shape[1] // 2
+    unit_K = np.exp(1j * 10_000.0 ** (-np.arange(half) / half))
+    pair_TK = (x_TK[:, :half] + 1j * x_TK[:, half:]) * unit_K ** np.arange(len(x_TK))[:, None]
+    return np.concatenate([pair_TK.real, pair_TK.imag], axis=1)
+
+
 def reference(config: ModelConfig, params: Params, table_BVD: np.ndarray, rank_BT: np.ndarray) -> tuple:
     """(logp_BT, h_BTD) in float64, written from the paper's recipe with loops over heads and positions."""
     p = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
@@ -75,9 +84,13 @@ def reference(config: ModelConfig, params: Params, table_BVD: np.ndarray, rank_B
                 if config.smeared_keys:
                     m = 1 / (1 + np.exp(-layer.smear_N[head]))
                     k = np.stack([(1 - m) * k[t] + (m * k[t - 1] if t else 0) for t in range(T)])
+                if config.positions == "rotary":
+                    q, k = turned(q), turned(k)
                 out = np.zeros_like(v)
                 for t in range(T):
-                    bias = np.array([layer.position_WN[t5_bucket(t - s), head] for s in range(t + 1)])
+                    bias = np.zeros(t + 1)
+                    if config.positions == "bias":
+                        bias = np.array([layer.position_WN[t5_bucket(t - s), head] for s in range(t + 1)])
                     together = config.normalize_qk and config.bias_before_scale
                     logits = scale * (k[: t + 1] @ q[t] + (bias if together else 0)) + (
                         0 if together else bias

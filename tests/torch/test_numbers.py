@@ -63,6 +63,7 @@ MODELS = {
         BASE, lexicon=LexiconConfig(kind="learned"), smeared_keys=True, count_occurrences=True
     ),
     "regularised": replace(BASE, lexicon=LexiconConfig(kind="mixed"), bias_before_scale=False),
+    "rotary": replace(BASE, smeared_keys=True, positions="rotary", decipher_head=True, hindsight_layers=1),
     "plain attention": replace(BASE, lexicon=LexiconConfig(kind="token-permuted"), normalize_qk=False),
 }
 

@@ -37,7 +37,7 @@ class Listed:
         rows = [self._rows[piece] for piece in piece_B]
         tok_BT = np.array([row + [0] * (T - len(row)) for row in rows], np.int32)
         mask_BT = np.arange(T) < np.array([len(row) for row in rows])[:, None]
-        return Batch(tok_BT, mask_BT, np.asarray(piece_B))
+        return Batch(tok_BT, mask_BT, np.ones(len(piece_B), bool), np.asarray(piece_B))
 
     def batch(self, seed: int, step: int, size: int, rows: slice | range = slice(None)) -> Batch:
         raise AssertionError("evaluation reads pieces by their number, never a shuffled batch")

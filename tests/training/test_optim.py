@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,7 +15,7 @@ import pytest
 from lexinvariant.config import LexiconConfig, ModelConfig, OptimizerConfig
 from lexinvariant.model import params as model_params
 from lexinvariant.model.params import Params
-from lexinvariant.training.optim import clip_by_block_rms, make_optimizer, rate_schedule
+from lexinvariant.training.optim import clip_by_block_rms, make_optimizer, orthogonalize, rate_schedule
 
 STEPS = 5
 # Layers' matrices of 128 x 128 and 128 x 160 are factored; norms, the position bias and the table are not.
@@ -210,3 +211,27 @@ def test_cosine_and_linear_decay_meet_halfway_and_differ_elsewhere() -> None:
     assert float(cosine(50)) == pytest.approx(float(linear(50))) == pytest.approx(0.55)
     assert float(cosine(25)) == pytest.approx(0.1 + 0.9 * (1 + np.cos(np.pi / 4)) / 2)
     assert float(linear(25)) == pytest.approx(0.775)
+
+
+def test_orthogonalizing_in_bfloat16_is_that_in_float32_but_for_rounding() -> None:
+    """Both shapes of a stack, tall and wide, and a stack of each; singular values over three orders of magnitude."""
+    rng = np.random.default_rng(0)
+
+    def stack(layers: int, rows: int, columns: int) -> jax.Array:
+        spectrum = np.logspace(0, -2, min(rows, columns))
+        left = [np.linalg.qr(rng.normal(size=(rows, len(spectrum))))[0] for _ in range(layers)]
+        right = [np.linalg.qr(rng.normal(size=(columns, len(spectrum))))[0] for _ in range(layers)]
+        return jnp.asarray(
+            np.stack([(u * spectrum) @ v.T for u, v in zip(left, right, strict=True)]), jnp.float32
+        )
+
+    stacks = [stack(2, 32, 48), stack(3, 48, 32), stack(2, 32, 32)]
+    exact, rounded = (
+        jax.jit(partial(orthogonalize, dtype=dtype))(stacks) for dtype in ("float32", "bfloat16")
+    )
+    for x, one, other in zip(stacks, exact, rounded, strict=True):
+        assert one.shape == other.shape == x.shape
+        assert other.dtype == jnp.float32
+        assert np.linalg.norm(one - other) < 0.03 * np.linalg.norm(one)
+        for values in np.linalg.svd(np.asarray(other), compute_uv=False):
+            assert 0.5 < values.min() <= values.max() < 1.3

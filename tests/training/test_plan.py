@@ -9,6 +9,7 @@ import pytest
 
 from lexinvariant.config import TrainConfig
 from lexinvariant.presets import as_standard, preset
+from lexinvariant.text.batch import Batch
 from lexinvariant.training.devices import DEVICES, device_of_kind
 from lexinvariant.training.plan import Plan, expected_share_of_peak, fewest_parts_that_fit, make_plan
 from lexinvariant.training.setup import build, device_batch
@@ -33,7 +34,10 @@ class Compiled(NamedTuple):
 def compiled(data: int, fsdp: int) -> Compiled:
     config = SMALL.changed({"sharding.data": data, "sharding.fsdp": fsdp})
     setup, shape = build(config), (config.batch_size, config.model.context)
-    batch = device_batch(np.zeros(shape, np.int32), np.ones(shape, bool), config.batch_size, setup.mesh)
+    rows = Batch(
+        np.zeros(shape, np.int32), np.ones(shape, bool), np.ones(shape[0], bool), np.arange(shape[0])
+    )
+    batch = device_batch(rows, config.batch_size, setup.mesh)
     program = setup.train_step.lower(setup.abstract_state, batch).compile()
     memory, costs = program.memory_analysis(), program.cost_analysis()
     moved = {"all-gather": 0, "all-reduce": 0}

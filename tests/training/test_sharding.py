@@ -57,7 +57,7 @@ def run(config: TrainConfig) -> Trained:
     losses = []
     for step in range(STEPS):
         batch = pieces.batch(config.seed, step, config.batch_size)
-        on_device = device_batch(batch.tok_BT, batch.mask_BT, config.batch_size, setup.mesh)
+        on_device = device_batch(batch, config.batch_size, setup.mesh)
         state, metrics = setup.train_step(state, on_device)
         losses.append(float(metrics["loss"]))
     return Trained(state, losses, setup.train_step._cache_size())  # type: ignore[attr-defined]

@@ -46,7 +46,8 @@ def batch() -> DeviceBatch:
     tok_BT = np.random.default_rng(1).integers(V, size=(B, T), dtype=np.int32)
     length_B = np.array([T, 5, T, 0, 1, T, 7, 3])
     mask_BT = np.arange(T) < length_B[:, None]
-    return DeviceBatch(jnp.asarray(tok_BT), jnp.asarray(mask_BT), jnp.arange(B, dtype=jnp.int32))
+    row_B = jnp.arange(B, dtype=jnp.int32)
+    return DeviceBatch(jnp.asarray(tok_BT), jnp.asarray(mask_BT), jnp.ones(B, bool), row_B)
 
 
 compiled_gradient = jax.jit(loss_gradient, static_argnames="config")
@@ -228,8 +229,8 @@ def test_the_head_at_one_position_in_three_sums_up_to_the_head_at_all(
     @partial(jax.jit, static_argnames="every")
     def sums(every: int, first: int) -> BatchSums:
         output = forward(params, MODEL, batch.tok_BT, jax.random.split(jax.random.key(0), B))
-        tok_BT, mask_BT, _ = batch
-        return batch_sums(params, MODEL, output, tok_BT, mask_BT, mask_BT, every, first)
+        tok_BT, mask_BT = batch.tok_BT, batch.mask_BT
+        return batch_sums(params, MODEL, output, tok_BT, mask_BT, mask_BT, mask_BT, every, first)
 
     parts, whole = [sums(3, first) for first in range(3)], sums(1, 0)
     for head in ("deciphering", "hindsight"):
@@ -237,6 +238,20 @@ def test_the_head_at_one_position_in_three_sums_up_to_the_head_at_all(
         np.testing.assert_allclose(added, getattr(whole, head), rtol=1e-5)
         assert len({float(getattr(part, head).loss) for part in parts}) == 3
     assert {float(part.prediction.loss) for part in parts} == {float(whole.prediction.loss)}
+
+
+def test_the_head_learns_nothing_of_symbols_without_names(params: Params, batch: DeviceBatch) -> None:
+    some = batch._replace(named_B=jnp.arange(B) != 1)
+    without = batch._replace(tok_BT=batch.tok_BT.at[1].set(0), mask_BT=batch.mask_BT.at[1].set(False))
+    _, found = loss_of(params, CONFIG, some, jnp.int32(3))
+    _, expected = loss_of(params, CONFIG, without, jnp.int32(3))
+    _, whole = loss_of(params, CONFIG, batch, jnp.int32(3))
+    for head in ("deciphering", "hindsight"):
+        for a, b in zip(
+            jax.tree.leaves(getattr(found, head)), jax.tree.leaves(getattr(expected, head)), strict=True
+        ):
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+    assert float(found.prediction.loss) == pytest.approx(float(whole.prediction.loss), rel=1e-5)
 
 
 def test_positions_at_which_the_head_is_asked_stand_for_the_others(
@@ -262,7 +277,9 @@ def test_the_next_symbol_is_named_before_it_is_read() -> None:
     def named(tok_BT: jax.Array) -> tuple[jax.Array, BatchSums]:
         output = forward(params, model, tok_BT, keys_for_rows(jax.random.key(0), row_B))
         logits_BTV = decipher_next_logits(params, predictors(params, output.h_BTD))
-        return jax.nn.log_softmax(logits_BTV), batch_sums(params, model, output, tok_BT, mask_BT, mask_BT)
+        return jax.nn.log_softmax(logits_BTV), batch_sums(
+            params, model, output, tok_BT, mask_BT, mask_BT, mask_BT
+        )
 
     logp_BTV, sums = named(tok_BT)
     changed_BTV, _ = named(tok_BT.at[:, 7].set((tok_BT[:, 7] + 1) % V))
@@ -274,7 +291,7 @@ def test_the_next_symbol_is_named_before_it_is_read() -> None:
     assert float(sums.next_deciphering.loss) == pytest.approx(-chosen_BT1.sum(), rel=1e-5)
 
     config = replace(CONFIG, model=model)
-    batch = DeviceBatch(tok_BT, mask_BT, row_B)
+    batch = DeviceBatch(tok_BT, mask_BT, jnp.ones(2, bool), row_B)
     loss, sums = loss_of(params, config, batch, jnp.int32(3))
     without, _ = loss_of(params, replace(config, decipher_weight=0.0), batch, jnp.int32(3))
     assert sums.deciphering is not None and sums.next_deciphering is not None

@@ -15,6 +15,7 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig, TrainConfig
 from lexinvariant.presets import as_standard
+from lexinvariant.text.batch import Batch
 from lexinvariant.training.setup import build, device_batch
 from lexinvariant.training.step import TrainState
 
@@ -74,7 +75,8 @@ class TrainingStep:
         setup = build(config)
         shape = (config.batch_size, config.model.context)
         tok_BT = np.random.default_rng(0).integers(config.model.vocab_size, size=shape, dtype=np.int32)
-        self._batch = device_batch(tok_BT, np.ones(shape, bool), config.batch_size, setup.mesh)
+        batch = Batch(tok_BT, np.ones(shape, bool), np.ones(len(tok_BT), bool), np.arange(len(tok_BT)))
+        self._batch = device_batch(batch, config.batch_size, setup.mesh)
         self._compiled = setup.train_step.lower(setup.abstract_state, self._batch).compile()
         self._fresh_state = setup.fresh_state
         self.state: TrainState | None = None

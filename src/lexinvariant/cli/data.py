@@ -27,12 +27,14 @@ class Prepare:
     Sources: text files, folders, JSON Lines (.jsonl, also .gz .xz .zst), Parquet, `stdlib`, `hub:NAME` (ready names:
     pile, wiki40b, github), `records:N` (N documents of made-up records, which teach to reason about symbols), `sums:N`
     (sums in words, a language that is learnt in minutes). Options of a source follow a question mark:
-    `prose.jsonl.xz?fold=letters`. A document's tag is what its source begins with.
+    `prose.jsonl.xz?fold=letters` (a to z alone), `?fold=words` (each word one symbol), `?limit=1000`. A document's tag
+    is what its source begins with.
 
     examples:
       lexinvariant data prepare stdlib data/stdlib
       lexinvariant data prepare prose.jsonl.xz code.jsonl.xz data/mine --valid prose.valid.jsonl.xz
       lexinvariant data prepare technical.jsonl.xz data/mine --exclude-tags log:loghub mail
+      lexinvariant data prepare technical.jsonl.xz "technical.jsonl.xz?fold=words" data/mine
       lexinvariant data prepare hub:pile data/pile --vocab t5-base
       lexinvariant data prepare stdlib s3://bucket/stdlib
     """

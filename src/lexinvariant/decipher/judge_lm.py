@@ -60,7 +60,7 @@ class JudgeLM:
         self, config: ModelConfig, tensors: Mapping[str, NDArray[np.floating]], token_of: Mapping[str, int]
     ) -> None:
         plain = config.normalize_qk and config.smeared_keys and config.readout == "full"
-        if config.lexicon.is_lexinvariant or not plain:
+        if config.lexicon.is_lexinvariant or not plain or config.positions != "bias":
             raise UserError(
                 "A judge is a standard model of characters: give one trained with `lexinvariant train judge`."
             )

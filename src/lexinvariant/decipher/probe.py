@@ -254,7 +254,8 @@ def train_probe(
         try:
             for step in range(first, config.steps):
                 batch = pieces.batch(config.seed, step, config.batch_size)
-                tok_BT, mask_BT = jnp.asarray(batch.tok_BT), jnp.asarray(batch.mask_BT)
+                named_BT = batch.mask_BT & batch.named_B[:, None]
+                tok_BT, mask_BT = jnp.asarray(batch.tok_BT), jnp.asarray(named_BT)
                 state, metrics = _train_step(state, params, model, config, tok_BT, mask_BT)
                 if step == first:
                     jax.block_until_ready(state)

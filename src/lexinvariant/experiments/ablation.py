@@ -99,6 +99,9 @@ VARIANTS = {
     "fresh Gaussians": Variant(
         "the paper's lexicon in place of a permuted table", {"model.lexicon.kind": "gaussian"}
     ),
+    "rotary positions": Variant(
+        "queries and keys turned by their position in place of a learned bias", {"model.positions": "rotary"}
+    ),
     "no smeared keys": Variant("a key knows its own symbol alone", {"model.smeared_keys": False}),
     "no deciphering head": Variant("no second loss that teaches to decipher", {"model.decipher_head": False}),
     "no hindsight": Variant(
@@ -267,7 +270,9 @@ def _tasks(
     """Accuracy in the paper's two tasks, where the vocabulary can write them."""
     if not options.examples or not isinstance(evaluated.model.vocab, CharVocab | HuggingFaceVocab):
         return {}
-    settings = synthetic.Options(batch_size=options.batch_size, seed=options.seed, dtype=dtype)
+    settings = synthetic.Options(
+        batch_size=options.batch_size, seed=options.seed, dtype=dtype, draws=options.draws
+    )
     alphabet = alphabet_of(evaluated.model.vocab)
     results = [
         synthetic.measure(TaskResult, settings, evaluated, task, alphabet, options.examples, recorder)

@@ -50,6 +50,8 @@ class Options(PairOptions):
 
     batch_size: Count = 64
     """Examples at a time. Results do not depend on it."""
+    draws: Count = 8
+    """Lexicons that a lexinvariant model's probabilities are averaged over: the paper defines them as that mean."""
     data: str | None = None
     """A folder written by `lexinvariant data prepare`: symbols are then also drawn in proportion to how often each
     occurs in its train split. Without it they are only drawn evenly."""

@@ -39,18 +39,30 @@ def bidirectional_toeplitz(past_NT: jax.Array, future_NT: jax.Array) -> jax.Arra
     return toeplitz(past_NT) + jnp.swapaxes(toeplitz(future_NT), 1, 2)
 
 
+def rotate(x_BTNK: jax.Array, position_BT: jax.Array) -> jax.Array:
+    """Rotary positions (Su et al., 2021): pairs of a head's numbers turned by angles that grow with the position, each
+    pair at a speed of its own, so that products of queries and keys depend on distances alone.
+    """
+    half = x_BTNK.shape[3] // 2
+    speed = 10_000.0 ** -(np.arange(half, dtype=np.float32) / half)
+    angle_BT1K = position_BT.astype(jnp.float32)[:, :, None, None] * speed
+    a, b = jnp.split(x_BTNK.astype(jnp.float32), 2, axis=3)
+    cos, sin = jnp.cos(angle_BT1K), jnp.sin(angle_BT1K)
+    return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=3).astype(x_BTNK.dtype)
+
+
 def causal_attention(
     q_BTNK: jax.Array,
     k_BTNK: jax.Array,
     v_BTNK: jax.Array,
-    bias_NTS: jax.Array,
+    bias_NTS: jax.Array | None,
     implementation: Literal["xla", "cudnn"],
     dropout: float = 0.0,
     dropout_key_B: jax.Array | None = None,
 ) -> jax.Array:
     """Attention of every position over itself and those before; scales are already in q and in the bias."""
     if implementation == "cudnn":
-        bias_1NTS = bias_NTS.astype(q_BTNK.dtype)[None]
+        bias_1NTS = None if bias_NTS is None else bias_NTS.astype(q_BTNK.dtype)[None]
         return jax.nn.dot_product_attention(
             q_BTNK, k_BTNK, v_BTNK, bias=bias_1NTS, scale=1.0, is_causal=True, implementation="cudnn"
         )
@@ -63,13 +75,13 @@ def bidirectional_attention(
     q_BTNK: jax.Array,
     k_BTNK: jax.Array,
     v_BTNK: jax.Array,
-    bias_NTS: jax.Array,
+    bias_NTS: jax.Array | None,
     read_BT: jax.Array,
     implementation: Literal["xla", "cudnn"] = "xla",
 ) -> jax.Array:
     """Attention of every position over all positions of `read_BT`, a prefix, before it and after it."""
     if implementation == "cudnn":
-        bias_1NTS = bias_NTS.astype(q_BTNK.dtype)[None]
+        bias_1NTS = None if bias_NTS is None else bias_NTS.astype(q_BTNK.dtype)[None]
         # At least one, as attention over nothing would be NaN, and no mask stops the gradient of that.
         n_read_B = jnp.maximum(jnp.sum(read_BT, axis=1, dtype=jnp.int32), 1)
         return jax.nn.dot_product_attention(
@@ -88,13 +100,15 @@ def _masked_attention(
     q_BTNK: jax.Array,
     k_BTNK: jax.Array,
     v_BTNK: jax.Array,
-    bias_NTS: jax.Array,
+    bias_NTS: jax.Array | None,
     mask: jax.Array,
     dropout: float = 0.0,
     dropout_key_B: jax.Array | None = None,
 ) -> jax.Array:
     logits_BNTS = jnp.einsum("btnk,bsnk->bnts", q_BTNK, k_BTNK, preferred_element_type=jnp.float32)
-    logits_BNTS = jnp.where(mask, logits_BNTS + bias_NTS, MASKED)
+    if bias_NTS is not None:
+        logits_BNTS += bias_NTS
+    logits_BNTS = jnp.where(mask, logits_BNTS, MASKED)
     weight_BNTS = apply_dropout(jax.nn.softmax(logits_BNTS, axis=-1), dropout, dropout_key_B)
     return jnp.einsum("bnts,bsnk->btnk", weight_BNTS.astype(v_BTNK.dtype), v_BTNK)
 
@@ -106,7 +120,7 @@ def cached_attention(
     past_k_BSNK: jax.Array,
     past_v_BSNK: jax.Array,
     n_past_B: jax.Array,
-    bias_NS: jax.Array,
+    bias_NS: jax.Array | None,
 ) -> jax.Array:
     """Attention of one new position over itself and the first n_past of the cached ones; bias_NS by distance.
 
@@ -114,10 +128,11 @@ def cached_attention(
     """
     distance_BS = n_past_B[:, None] - jnp.arange(past_k_BSNK.shape[1])
     past_BNS = jnp.einsum("bnk,bsnk->bns", q_B1NK[:, 0], past_k_BSNK, preferred_element_type=jnp.float32)
-    past_BNS += bias_NS[:, jnp.maximum(distance_BS, 0)].swapaxes(0, 1)
-    past_BNS = jnp.where(distance_BS[:, None] > 0, past_BNS, MASKED)
     now_BN1 = jnp.einsum("bonk,bonk->bno", q_B1NK, k_B1NK, preferred_element_type=jnp.float32)
-    now_BN1 += bias_NS[:, :1]
+    if bias_NS is not None:
+        past_BNS += bias_NS[:, jnp.maximum(distance_BS, 0)].swapaxes(0, 1)
+        now_BN1 += bias_NS[:, :1]
+    past_BNS = jnp.where(distance_BS[:, None] > 0, past_BNS, MASKED)
     weight = jax.nn.softmax(jnp.concatenate([past_BNS, now_BN1], axis=2)).astype(v_B1NK.dtype)
     mixed_BNK = jnp.einsum("bns,bsnk->bnk", weight[:, :, :-1], past_v_BSNK) + weight[:, :, -1:] * v_B1NK[:, 0]
     return mixed_BNK[:, None]

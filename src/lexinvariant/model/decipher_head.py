@@ -6,9 +6,9 @@ With `decipher_next` the head has another first layer, which names a symbol befo
 """
 
 import jax
-import jax.numpy as jnp
 
 from lexinvariant.config import ModelConfig
+from lexinvariant.model.logits import float32_einsum
 from lexinvariant.model.params import DecipherHead, Params, unstack
 from lexinvariant.model.transformer import block
 
@@ -49,7 +49,4 @@ def _head(params: Params) -> DecipherHead:
 
 def _logits(head: DecipherHead, h_BTD: jax.Array, up_DP: jax.Array, bias_P: jax.Array) -> jax.Array:
     hidden_BTP = jax.nn.gelu(h_BTD @ up_DP.astype(h_BTD.dtype) + bias_P.astype(h_BTD.dtype))
-    product = jnp.einsum(
-        "btp,pv->btv", hidden_BTP, head.down_PV.astype(h_BTD.dtype), preferred_element_type=jnp.float32
-    )
-    return product + head.down_bias_V
+    return float32_einsum("btp,pv->btv", hidden_BTP, head.down_PV.astype(h_BTD.dtype)) + head.down_bias_V

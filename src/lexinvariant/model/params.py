@@ -154,13 +154,14 @@ def specs(config: ModelConfig) -> Params:
         return node(**{name: from_name(name, init) for name, init in inits.items()})
 
     ones, zeros = _constant(1.0), _constant(0.0)
+    bias = _fan_in(c.position_buckets) if c.positions == "bias" else None
     layer: dict[str, Init | None] = {
         "attention_norm_D": ones,
         "query_DE": _fan_in(c.width),
         "key_DE": _fan_in(c.width),
         "value_DE": _fan_in(c.width),
         "qk_scale_N": _constant(c.qk_scale_init) if c.normalize_qk else None,
-        "position_WN": _fan_in(c.position_buckets),
+        "position_WN": bias,
         "future_WN": None,
         "smear_N": _smear_half_of_heads if c.smeared_keys else None,
         "out_ED": _fan_in(c.width),
@@ -168,7 +169,7 @@ def specs(config: ModelConfig) -> Params:
         "up_DF": _fan_in(c.width),
         "down_FD": _fan_in(c.hidden),
     }
-    both_ways = layer | {"future_WN": _fan_in(c.position_buckets)}
+    both_ways = layer | {"future_WN": bias}
     affine = "D" if c.lexicon.affine == "channel" else ""
     head: dict[str, Init | None] = {
         "up_DP": _fan_in(c.width),

@@ -19,6 +19,7 @@ from lexinvariant.model.lexicon import (
     is_new,
     rows_at,
 )
+from lexinvariant.model.logits import at_symbol, float32_einsum, log_softmax_at, weighted_sum
 from lexinvariant.model.params import Params
 from lexinvariant.model.recall import recall_logits
 
@@ -45,8 +46,7 @@ def logits(config: ModelConfig, table: Table, h_BTD: jax.Array) -> jax.Array:
         random_BTV = logits(config, table.random_VD, h_BTD * table.sign_BD[:, None].astype(h_BTD.dtype))
         return jnp.where(table.is_random_BV[:, None], random_BTV, logits(config, table.learned_VD, h_BTD))
     equation = "btd,vd->btv" if table.ndim == 2 else "btd,bvd->btv"
-    product = jnp.einsum(equation, h_BTD, table.astype(h_BTD.dtype), preferred_element_type=jnp.float32)
-    return product * logit_scale(config)
+    return float32_einsum(equation, h_BTD, table.astype(h_BTD.dtype)) * logit_scale(config)
 
 
 def log_likelihood(params: Params, config: ModelConfig, lexicon: Lexicon, h_BTD: jax.Array) -> jax.Array:
@@ -54,9 +54,7 @@ def log_likelihood(params: Params, config: ModelConfig, lexicon: Lexicon, h_BTD:
     if config.readout == "seen":
         return _seen_log_likelihood(params, config, lexicon, h_BTD)
     logits_BTV = logits(config, lexicon.table, predictors(params, h_BTD))
-    target_BT1 = lexicon.target_BT[:, :, None]
-    chosen_BT = jnp.take_along_axis(logits_BTV, target_BT1, axis=2)[:, :, 0]
-    return chosen_BT - jax.nn.logsumexp(logits_BTV, axis=2)
+    return log_softmax_at(logits_BTV, lexicon.target_BT)
 
 
 def _seen_log_likelihood(
@@ -73,7 +71,7 @@ def _seen_log_likelihood(
     logits_BTR = logits(config, rows_at(lexicon.table, row_BR), predictor_BTD)
     if params.recall is not None:
         logits_BTR += recall_logits(params.recall, predictor_BTD, h_BTD, rank_BT, n_distinct)
-    unseen_BT = predictor_BTD.astype(jnp.float32) @ params.unseen_D * logit_scale(config)
+    unseen_BT = weighted_sum(predictor_BTD, params.unseen_D) * logit_scale(config)
     return combine_seen(logits_BTR, unseen_BT, rank_BT, is_new_BT, n_seen_BT, config.vocab_size)
 
 
@@ -91,7 +89,7 @@ def combine_seen(
     logits_BTR = jnp.where(seen_BTR, logits_BTR, MASKED)
     unseen_BT = jnp.where(n_unseen_BT > 0, unseen_BT, MASKED)
     total_BT = jnp.logaddexp(jax.nn.logsumexp(logits_BTR, axis=2), unseen_BT)
-    old_BT = jnp.take_along_axis(logits_BTR, rank_BT[:, :, None], axis=2)[:, :, 0]
+    old_BT = at_symbol(logits_BTR, rank_BT)
     new_BT = unseen_BT - jnp.log(jnp.maximum(n_unseen_BT, 1).astype(jnp.float32))
     return jnp.where(is_new_BT, new_BT, old_BT) - total_BT
 
@@ -113,7 +111,7 @@ def next_log_probs(
     if recall_BTR is not None:
         logits_BTR += recall_BTR
     n_unseen_BT1 = config.vocab_size - jnp.sum(seen_BTR, axis=2, keepdims=True)
-    unseen_BT1 = predictor_BTD.astype(jnp.float32) @ params.unseen_D[:, None] * logit_scale(config)
+    unseen_BT1 = weighted_sum(predictor_BTD, params.unseen_D)[:, :, None] * logit_scale(config)
     unseen_BT1 = jnp.where(n_unseen_BT1 > 0, unseen_BT1, MASKED)
     seen_logits_BTR = jnp.where(seen_BTR, logits_BTR, MASKED)
     total_BT1 = jnp.logaddexp(jax.nn.logsumexp(seen_logits_BTR, axis=2, keepdims=True), unseen_BT1)

@@ -13,8 +13,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from lexinvariant.model.logits import float32_einsum, weighted_sum
 from lexinvariant.model.params import Recall
 
+CHUNK = 128  # positions that are compared with each other at once
 MAX_LOG_WEIGHT = 8.0  # weights are exponentials: bounded, their sums are exact enough in float32
 
 
@@ -32,7 +34,7 @@ def empty_memory(batch: int, ranks: int, width: int) -> Memory:
 def _notes_and_weights(recall: Recall, h_BTD: jax.Array) -> tuple[jax.Array, jax.Array]:
     """(note_BTC, weight_BT): a vector for every occurrence, and its weight in the mean over occurrences."""
     note_BTC = jnp.einsum("btd,dc->btc", h_BTD, recall.note_DC.astype(h_BTD.dtype))
-    gate_BT = h_BTD.astype(jnp.float32) @ recall.gate_D / MAX_LOG_WEIGHT
+    gate_BT = weighted_sum(h_BTD, recall.gate_D) / MAX_LOG_WEIGHT
     return note_BTC, jnp.exp(MAX_LOG_WEIGHT * jnp.tanh(gate_BT))
 
 
@@ -50,15 +52,43 @@ def _weighted_mean(sum_: jax.Array, weight: jax.Array) -> jax.Array:
 def recall_logits(
     recall: Recall, predictor_BTD: jax.Array, h_BTD: jax.Array, rank_BT: jax.Array, n_ranks: int
 ) -> jax.Array:
-    """logits_BTR: the predictor of each position against every symbol that occurred before it."""
-    note_BSC, weight_BS = _notes_and_weights(recall, h_BTD)
-    score_BTS = jnp.einsum(
-        "btc,bsc->bts", _queries(recall, predictor_BTD), note_BSC, preferred_element_type=jnp.float32
-    )
-    before_TS = jnp.tril(jnp.ones(score_BTS.shape[1:], jnp.float32), -1)
-    weight_BSR = weight_BS[:, :, None] * jax.nn.one_hot(rank_BT, n_ranks)
-    sum_BTR = jnp.einsum("bts,bsr->btr", score_BTS * before_TS, weight_BSR)
-    return _weighted_mean(sum_BTR, jnp.einsum("ts,bsr->btr", before_TS, weight_BSR))
+    """logits_BTR: the predictor of each position against every symbol that occurred before it.
+
+    The positions of one chunk are compared with each other, and all before them with the memory of what they left.
+    So nothing is as large as every position against every other. X chunks of T positions (S, those remembered).
+    """
+    batch, length = predictor_BTD.shape[:2]  # which may have one more, of the symbol to come
+    size = min(CHUNK, length)
+    n_chunks = -(-length // size)
+
+    def split(x: jax.Array) -> jax.Array:
+        padded = jnp.pad(x, [(0, 0), (0, n_chunks * size - x.shape[1]), *[(0, 0)] * (x.ndim - 2)])
+        return padded.reshape(batch, n_chunks, size, *x.shape[2:])
+
+    note_BTC, weight_BT = _notes_and_weights(recall, h_BTD)
+    dtype = note_BTC.dtype
+    query_BXTC = split(_queries(recall, predictor_BTD))
+    # Rounded as in the sum, so that what it is divided by is the same.
+    weight_BT = weight_BT.astype(dtype).astype(jnp.float32)
+    weight_BXS, onehot_BXSR = split(weight_BT), jax.nn.one_hot(split(rank_BT), n_ranks, dtype=dtype)
+    weighted_BXSC = weight_BXS[..., None].astype(dtype) * split(note_BTC)
+    before_TS = jnp.tril(jnp.ones((size, size), jnp.float32), -1)
+
+    def all_before(x_BXR: jax.Array) -> jax.Array:
+        """The sum over earlier chunks, of which there are few: a product with a triangle, its gradient one too."""
+        earlier_XY = jnp.tril(jnp.ones((n_chunks, n_chunks), x_BXR.dtype), -1)
+        return jnp.einsum("xy,by...->bx...", earlier_XY, x_BXR, precision="highest")
+
+    left_BXRC = float32_einsum("bxsr,bxsc->bxrc", onehot_BXSR, weighted_BXSC)
+    memory_BXRC = all_before(left_BXRC).astype(dtype)
+    score_BXTS = float32_einsum("bxtc,bxsc->bxts", query_BXTC, weighted_BXSC) * before_TS
+    sum_BXTR = float32_einsum("bxtc,bxrc->bxtr", query_BXTC, memory_BXRC)
+    sum_BXTR += float32_einsum("bxts,bxsr->bxtr", score_BXTS.astype(dtype), onehot_BXSR)
+    weight_BXSR = weight_BXS[..., None] * onehot_BXSR.astype(jnp.float32)
+    total_BXTR = jnp.einsum("ts,bxsr->bxtr", before_TS, weight_BXSR)
+    total_BXTR += all_before(jnp.sum(weight_BXSR, axis=2))[:, :, None]
+    mean_BXTR = _weighted_mean(sum_BXTR, total_BXTR)
+    return mean_BXTR.reshape(batch, n_chunks * size, n_ranks)[:, :length]
 
 
 def update_memory(recall: Recall, memory: Memory, h_B1D: jax.Array, rank_B: jax.Array) -> Memory:

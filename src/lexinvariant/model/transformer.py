@@ -19,6 +19,7 @@ from lexinvariant.model.attention import (
     cached_attention,
     causal_attention,
     choose_implementation,
+    rotate,
     toeplitz,
 )
 from lexinvariant.model.embedding import embed
@@ -43,12 +44,12 @@ def fold_norm_scale(scale_D: jax.Array, *matrices: jax.Array, dtype: Any) -> jax
 
 @jax.custom_vjp
 def relu(x: jax.Array) -> jax.Array:
-    """ReLU whose gradient looks at the output, so that only the output is kept (and XLA can fuse the product
-    before it with the ReLU)."""
+    """ReLU whose gradient looks at the output, so that only the output is kept, and the product before it gives that
+    at once. The gradient asks for `!= 0`, because XLA turns `relu(x) > 0` into `x > 0`, and then keeps both."""
     return jnp.maximum(x, 0)
 
 
-relu.defvjp(lambda x: (relu(x),) * 2, lambda y, dy: (jnp.where(y > 0, dy, 0),))
+relu.defvjp(lambda x: (relu(x),) * 2, lambda y, dy: (jnp.where(y != 0, dy, 0),))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
@@ -103,8 +104,11 @@ def project(layer: Layer, config: ModelConfig, n_BTD: jax.Array) -> tuple[jax.Ar
     return q_BTNK, k_BTNK, v.reshape(by_head)
 
 
-def position_bias(layer: Layer, config: ModelConfig, table_WN: jax.Array, n: int) -> jax.Array:
-    """bias_NT for each distance, with the head's scale on it where the paper's reference code has it."""
+def position_bias(layer: Layer, config: ModelConfig, table_WN: jax.Array | None, n: int) -> jax.Array | None:
+    """bias_NT for each distance, with the head's scale on it where the paper's reference code has it; none where
+    positions are rotary."""
+    if table_WN is None:
+        return None
     bias_NT = bias_by_distance(table_WN, n, config.position_max_distance)
     scaled = config.normalize_qk and config.bias_before_scale
     return bias_NT * layer.qk_scale_N[:, None] if scaled else bias_NT
@@ -125,6 +129,37 @@ class KeyValues(NamedTuple):
     k_BSNK: jax.Array
     v_BSNK: jax.Array
     unsmeared_k_BSNK: jax.Array  # before `smear`; a cache has the newest alone, which the next key mixes in
+
+
+def attend(
+    layer: Layer,
+    config: ModelConfig,
+    q_BTNK: jax.Array,
+    k_BTNK: jax.Array,
+    v_BTNK: jax.Array,
+    read_BT: jax.Array | None,
+    cache: KeyValues | None,
+    n_cached_B: jax.Array | None,
+    dropout_key_B: jax.Array | None,
+) -> jax.Array:
+    """mixed_BTNK: the values that each position attends to; over what, `block` tells."""
+    length = q_BTNK.shape[1] if cache is None else cache.k_BSNK.shape[1]
+    past_NT = position_bias(layer, config, layer.position_WN, length)
+    if cache is not None:
+        assert n_cached_B is not None
+        past_NT = None if past_NT is None else past_NT.astype(jnp.float32)
+        return cached_attention(q_BTNK, k_BTNK, v_BTNK, cache.k_BSNK, cache.v_BSNK, n_cached_B, past_NT)
+    if read_BT is not None:
+        future_NT = position_bias(layer, config, layer.future_WN, length)
+        bias_NTS = None
+        if past_NT is not None and future_NT is not None:
+            bias_NTS = bidirectional_toeplitz(past_NT, future_NT)
+        implementation = choose_implementation(config.attention, q_BTNK.dtype)
+        return bidirectional_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT, implementation)
+    rate = 0.0 if dropout_key_B is None else config.attention_dropout
+    implementation = choose_implementation(config.attention, q_BTNK.dtype, has_dropout=rate > 0)
+    bias_NTS = None if past_NT is None else toeplitz(past_NT)
+    return causal_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, implementation, rate, dropout_key_B)
 
 
 def block(
@@ -149,24 +184,10 @@ def block(
     if config.smeared_keys:
         before_B1NK = jnp.zeros_like(k_BTNK[:, :1]) if cache is None else cache.unsmeared_k_BSNK
         k_BTNK = smear(unsmeared_BTNK, before_B1NK, layer.smear_N)
-    length = x_BTD.shape[1] if cache is None else cache.k_BSNK.shape[1]
-    past_NT = position_bias(layer, config, layer.position_WN, length)
-    if cache is not None:
-        assert n_cached_B is not None
-        mixed_BTNK = cached_attention(
-            q_BTNK, k_BTNK, v_BTNK, cache.k_BSNK, cache.v_BSNK, n_cached_B, past_NT.astype(jnp.float32)
-        )
-    elif read_BT is not None:
-        future_NT = position_bias(layer, config, layer.future_WN, length)
-        bias_NTS = bidirectional_toeplitz(past_NT, future_NT)
-        implementation = choose_implementation(config.attention, x_BTD.dtype)
-        mixed_BTNK = bidirectional_attention(q_BTNK, k_BTNK, v_BTNK, bias_NTS, read_BT, implementation)
-    else:
-        rate = 0.0 if dropout_key_B is None else config.attention_dropout
-        implementation = choose_implementation(config.attention, x_BTD.dtype, has_dropout=rate > 0)
-        mixed_BTNK = causal_attention(
-            q_BTNK, k_BTNK, v_BTNK, toeplitz(past_NT), implementation, rate, keys[1]
-        )
+    if config.positions == "rotary":
+        position_BT = jnp.arange(x_BTD.shape[1])[None] if n_cached_B is None else n_cached_B[:, None]
+        q_BTNK, k_BTNK = rotate(q_BTNK, position_BT), rotate(k_BTNK, position_BT)
+    mixed_BTNK = attend(layer, config, q_BTNK, k_BTNK, v_BTNK, read_BT, cache, n_cached_B, keys[1])
     x_BTD = x_BTD + mixed_BTNK.reshape(x_BTD.shape) @ layer.out_ED.astype(x_BTD.dtype)
     x_BTD = x_BTD + apply_dropout(mlp(layer, config, x_BTD), config.dropout, keys[2])
     return x_BTD, KeyValues(k_BTNK, v_BTNK, unsmeared_BTNK)

@@ -17,6 +17,9 @@ class Batch(NamedTuple):
 
     tok_BT: NDArray[np.int32]
     mask_BT: NDArray[np.bool_]
+    named_B: NDArray[
+        np.bool_
+    ]  # False where symbols stand for words (word_symbols.py): their names say nothing
     piece_B: NDArray[np.int64]  # index of each sequence in its split: the address for evaluation randomness
 
 

@@ -15,6 +15,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.files import read_json_object
 from lexinvariant.text.batch import Batch, check_pieces, check_split_name, shuffled_pieces
 from lexinvariant.text.manifest import MANIFEST_FILE, Manifest
+from lexinvariant.text.tags import WORDS
 from lexinvariant.text.vocab import Vocab, load_vocab, nearest_file
 
 VERIFIED_FILE = "verified.json"
@@ -204,6 +205,20 @@ class Pieces:
         ]
         return np.searchsorted(np.concatenate(ends), piece_B * self.length, side="right")
 
+    @cached_property
+    def _of_words_D(self) -> NDArray[np.bool_]:
+        """Whether symbols stand for words in each document; empty where they do in none."""
+        tags = self._corpus.manifest.tags
+        if WORDS not in tags:
+            return np.empty(0, np.bool_)
+        return self._corpus.tag_of_documents(self.name) == tags.index(WORDS)
+
+    def _is_named(self, piece_B: NDArray[np.int64]) -> NDArray[np.bool_]:
+        of_words_D = self._of_words_D
+        return (
+            ~of_words_D[self._documents_of(piece_B)] if len(of_words_D) else np.ones(len(piece_B), np.bool_)
+        )
+
     def __getitem__(self, piece_B: NDArray[np.int64] | list[int], /) -> Batch:
         piece_B = check_pieces(piece_B, len(self))
         tok_BT = np.zeros((len(piece_B), self.length), np.int32)
@@ -213,7 +228,7 @@ class Pieces:
         # A token that no vocabulary has would be NaN in one place of the model and wrap around in another.
         if tok_BT.size and not 0 <= tok_BT.min() <= tok_BT.max() < self._vocab_size:
             raise UserError(f"{self.where} is corrupt, it has tokens outside its vocabulary: {_REMEDY}")
-        return Batch(tok_BT, mask_BT, piece_B)
+        return Batch(tok_BT, mask_BT, self._is_named(piece_B), piece_B)
 
     def batch(self, seed: int, step: int, size: int, rows: slice | range = slice(None)) -> Batch:
         """Rows `rows` of batch `step` of an endless shuffled stream: a pure function of its arguments."""

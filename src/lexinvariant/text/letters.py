@@ -11,6 +11,3 @@ def letters_only(text: str) -> str:
 def unspaced(text: str) -> str:
     """Lower case a-z and nothing else."""
     return letters_only(text).replace(" ", "")
-
-
-FOLDS = {"letters": letters_only, "unspaced": unspaced}

@@ -18,14 +18,15 @@ Options are joined by `&`, for example `prose.jsonl.xz?source=wiki:&limit=1000`:
     limit=N          only the first N documents
     errors=replace   undecodable bytes become U+FFFD instead of an error
     split=NAME       which split of a Hub dataset (default: train)
-    fold=letters     lower case a-z, anything else as one space; fold=unspaced: a-z alone
+    fold=letters     lower case a-z, anything else as one space; fold=unspaced: a-z alone; fold=words: one character a
+                     word, drawn anew for each document
 """
 
 import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -42,15 +43,21 @@ from lexinvariant.text.formats import (
     read_text,
     source_of,
 )
-from lexinvariant.text.letters import FOLDS
+from lexinvariant.text.letters import letters_only, unspaced
 from lexinvariant.text.records import read_records
 from lexinvariant.text.sums import read_sums
 from lexinvariant.text.vocab import nearest_file
+from lexinvariant.text.word_symbols import words_as_symbols
 
 __all__ = ["Document", "ReadProgress", "SourceSpec", "read_documents", "size_on_disk"]
 
 _STDLIB = {"stdlib": "all", "stdlib:code": "code", "stdlib:prose": "prose"}
 _MADE_UP = {"records:": read_records, "sums:": read_sums}
+_FOLDS: dict[str, Callable[[Document], Iterable[Document]]] = {
+    "letters": lambda document: [Document(letters_only(document.text), document.source)],
+    "unspaced": lambda document: [Document(unspaced(document.text), document.source)],
+    "words": words_as_symbols,
+}
 _OPTIONS = ("field", "source", "limit", "errors", "split", "fold")
 
 
@@ -85,8 +92,8 @@ class SourceSpec:
             raise UserError(f"the source {spec!r} has limit={limit}: give a whole number above 0")
         if options.get("errors", "strict") not in ("strict", "replace"):
             raise UserError(f"the source {spec!r} has errors={options['errors']}: give strict or replace")
-        if options.get("fold", "letters") not in FOLDS:
-            raise UserError(f"the source {spec!r} has fold={options['fold']}: give {' or '.join(FOLDS)}")
+        if options.get("fold", "letters") not in _FOLDS:
+            raise UserError(f"the source {spec!r} has fold={options['fold']}: give {' or '.join(_FOLDS)}")
         return cls(place, limit=int(limit) if limit else None, **options)
 
 
@@ -101,8 +108,7 @@ def read_documents(spec: str, *, progress: ReadProgress | None = None) -> Iterat
         documents = _only(documents, parsed.source, spec)
     documents = islice(documents, parsed.limit)
     if parsed.fold:
-        fold = FOLDS[parsed.fold]
-        documents = (Document(fold(document.text), document.source) for document in documents)
+        documents = chain.from_iterable(map(_FOLDS[parsed.fold], documents))
     first = next(documents, None)
     if first is None:
         raise UserError(f"the source {spec!r} has no text in it: check that it is the right one")

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from lexinvariant.text.formats import Document
+from lexinvariant.text.tags import text_of
 
 LOOK_AHEAD = 32 << 20  # characters
 _MIN_BOOKS = 3  # below this, every text is cut itself
 
 
 def book_of(source: str) -> str:
-    """The source without its piece number: what must not be torn apart."""
-    return re.sub(r"#\d+$", "", source)
+    """The source without its piece number, and of its text: what must not be torn apart."""
+    return re.sub(r"#\d+$", "", text_of(source))
 
 
 def place_of(source: str) -> float:

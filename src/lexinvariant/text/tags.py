@@ -1,7 +1,8 @@
 """Kinds of text. A document's source is written `tag:name`; what stands before the first colon is its tag.
 
 A tag is chosen by the beginning of a source, in whole words: `code` chooses code-c and code-rust, `log:loghub` the
-documents log:loghub/... alone.
+documents log:loghub/... alone. Text whose words were made symbols (`word_symbols.py`) is words:TAG:NAME; it has the tag
+`words` and is chosen by the tag of its text too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,14 +10,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from lexinvariant.errors import UserError
 from lexinvariant.text.formats import Document
 
+WORDS = "words"
+
 
 def tag_of(source: str) -> str:
     return source.partition(":")[0]
 
 
+def text_of(source: str) -> str:
+    """The source of the text that a document was made from: its own, unless its words were made symbols."""
+    return source.removeprefix(f"{WORDS}:")
+
+
 def has_tag(source: str, tag: str) -> bool:
-    """Whether a source begins with the tag, in whole words."""
-    return source.startswith(tag) and not source[len(tag) : len(tag) + 1].isalnum()
+    """Whether a source, or that of the text it was made from, begins with the tag, in whole words."""
+    return any(
+        name.startswith(tag) and not name[len(tag) : len(tag) + 1].isalnum()
+        for name in (source, text_of(source))
+    )
 
 
 class TagFilter:

@@ -78,7 +78,7 @@ class MarkovPieces:
     def __getitem__(self, piece_B: NDArray[np.int64] | list[int], /) -> Batch:
         piece_B = check_pieces(piece_B, len(self))
         tok_BT = self._language.generate(self.name, piece_B, self.length)
-        return Batch(tok_BT, np.ones(tok_BT.shape, np.bool_), piece_B)
+        return Batch(tok_BT, np.ones(tok_BT.shape, np.bool_), np.ones(len(piece_B), np.bool_), piece_B)
 
     def batch(self, seed: int, step: int, size: int, rows: slice | range = slice(None)) -> Batch:
         """Rows `rows` of batch `step` of an endless shuffled stream: a pure function of its arguments."""

@@ -17,7 +17,6 @@ _LAYER = [
     "query_DE",
     "key_DE",
     "value_DE",
-    "position_WN",
     "out_ED",
     "mlp_norm_D",
     "up_DF",
@@ -30,6 +29,8 @@ def parameter_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """Every parameter of a model, by its name in the file."""
     c = config
     layer = _LAYER + ["qk_scale_N"] * c.normalize_qk + ["smear_N"] * c.smeared_keys
+    has_bias = c.positions == "bias"
+    layer += ["position_WN"] * has_bias
     names = [("embedding.table_VD", "VD")] if c.lexicon.has_table else []
     affine = "D" if c.lexicon.affine == "channel" else ""
     names += [("embedding.scale", affine), ("embedding.bias", affine)]
@@ -43,7 +44,9 @@ def parameter_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     names += [(name, name.rpartition("_")[2]) for name in plain]
     names += [(f"layers.{name}", "L" + name.rpartition("_")[2]) for name in layer]
     if c.has_hindsight:
-        names += [(f"hindsight.{name}", "H" + name.rpartition("_")[2]) for name in [*layer, "future_WN"]]
+        names += [
+            (f"hindsight.{name}", "H" + name.rpartition("_")[2]) for name in layer + ["future_WN"] * has_bias
+        ]
     size = {"V": c.vocab_size, "D": c.width, "N": c.n_heads, "E": c.width, "F": c.hidden}
     size |= {"L": c.n_layers, "H": c.hindsight_layers, "W": c.position_buckets, "P": c.decipher_hidden}
     size |= {"C": c.recall_width, "Q": OCCURRENCE_STATISTICS, "G": OCCURRENCE_BUCKETS}

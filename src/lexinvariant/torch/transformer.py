@@ -54,6 +54,16 @@ def smear(k_BNSK: torch.Tensor, smear_N: torch.Tensor, read_BS: torch.Tensor | N
     return ((1 - m_N11) * k32 + m_N11 * before).to(k_BNSK.dtype)
 
 
+def rotate(x_BNTK: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
+    """Rotary positions: pairs of a head's numbers turned by angles that grow with the position."""
+    half = x_BNTK.shape[3] // 2
+    speed = 10_000.0 ** -(torch.arange(half, dtype=torch.float32, device=x_BNTK.device) / half)
+    angle_TK = position_T[:, None].float() * speed
+    a, b = x_BNTK.float().chunk(2, dim=3)
+    cos, sin = angle_TK.cos(), angle_TK.sin()
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=3).to(x_BNTK.dtype)
+
+
 def position_bias(layer: Layer, config: ModelConfig, name: str, distance_TS: torch.Tensor) -> torch.Tensor:
     """bias_NTS, of no meaning where a distance is negative."""
     table_WN = layer[name].float()
@@ -100,8 +110,12 @@ def block(
 
     position_S = torch.arange(k_BNSK.shape[2], device=x_BTD.device)
     distance_TS = position_S[-length:, None] - position_S
-    bias = position_bias(layer, config, "position_WN", distance_TS)[None]
-    if both_ways:
+    if config.positions == "rotary":
+        q_BNTK, k_BNSK = rotate(q_BNTK, position_S[-length:]), rotate(k_BNSK, position_S)
+        bias = torch.zeros_like(distance_TS, dtype=torch.float32)[None]
+    else:
+        bias = position_bias(layer, config, "position_WN", distance_TS)[None]
+    if both_ways and config.positions == "bias":
         bias = torch.where(distance_TS < 0, position_bias(layer, config, "future_WN", -distance_TS), bias)
     allowed = torch.ones_like(distance_TS, dtype=torch.bool) if both_ways else distance_TS >= 0
     if read_BS is not None:

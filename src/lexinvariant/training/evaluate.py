@@ -45,24 +45,32 @@ def _evaluate_batch(
     config: ModelConfig,
     tok_BT: jax.Array,
     mask_BT: jax.Array,
+    named_B: jax.Array,
     piece_B: jax.Array,
     seed: jax.Array,
     mesh: AbstractMesh,
     dtype: str,
 ) -> tuple[BatchSums, jax.Array, jax.Array]:
     with jax.sharding.use_abstract_mesh(mesh):
-        return _sums_by_position(params, config, tok_BT, mask_BT, evaluation_keys(seed, piece_B), dtype)
+        named_BT, key_B = mask_BT & named_B[:, None], evaluation_keys(seed, piece_B)
+        return _sums_by_position(params, config, tok_BT, mask_BT, named_BT, key_B, dtype)
 
 
 def _sums_by_position(
-    params: Params, config: ModelConfig, tok_BT: jax.Array, mask_BT: jax.Array, key_B: jax.Array, dtype: str
+    params: Params,
+    config: ModelConfig,
+    tok_BT: jax.Array,
+    mask_BT: jax.Array,
+    named_BT: jax.Array,
+    key_B: jax.Array,
+    dtype: str,
 ) -> tuple[BatchSums, jax.Array, jax.Array]:
     params = gathered_but_layers(params)
     output = forward(params, config, tok_BT, key_B, dtype=jnp.dtype(dtype))
     loss_T = -jnp.sum(output.logp_BT, axis=0, where=mask_BT)
     # A new symbol costs a lexinvariant model at least log(number of unseen ones): a loss that says nothing of skill.
     is_new_BT = is_new(tok_BT)
-    sums = batch_sums(params, config, output, tok_BT, mask_BT, mask_BT)._replace(
+    sums = batch_sums(params, config, output, tok_BT, mask_BT, named_BT, mask_BT)._replace(
         seen=sum_over_tokens(-output.logp_BT, mask_BT & ~is_new_BT),
         new=sum_over_tokens(-output.logp_BT, mask_BT & is_new_BT),
     )
@@ -102,9 +110,8 @@ def evaluate(
         index_B = np.concatenate([index_B, np.repeat(index_B[:1], batch_size - n_real)])
         batch = pieces[index_B[rows]]
         mask_BT = batch.mask_BT & (np.asarray(rows) < n_real)[:, None]
-        inputs = (
-            to_devices(array, mesh) for array in (batch.tok_BT, mask_BT, index_B[rows].astype(np.int32))
-        )
+        arrays = (batch.tok_BT, mask_BT, batch.named_B, index_B[rows].astype(np.int32))
+        inputs = (to_devices(array, mesh) for array in arrays)
         sums, batch_loss_T, batch_count_T = _evaluate_batch(
             params, config, *inputs, seed_32, mesh.abstract_mesh, dtype
         )

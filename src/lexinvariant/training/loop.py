@@ -215,7 +215,7 @@ def _train_until_spike(
     while step < config.steps and not agreement.any_host(bool(stop)):
         number = batch_number(step, config.steps, run.notes[SKIPPED])
         batch = run.train_pieces.batch(config.seed, number, config.batch_size, rows)
-        on_device = device_batch(batch.tok_BT, batch.mask_BT, config.batch_size, run.setup.mesh)
+        on_device = device_batch(batch, config.batch_size, run.setup.mesh)
         with jax.transfer_guard("disallow"):  # a hidden transfer would make the device wait
             state, metrics = run.setup.train_step(state, on_device)
         step += 1

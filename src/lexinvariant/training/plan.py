@@ -177,7 +177,12 @@ def _activation_bytes(config: TrainConfig, n_devices: int, fsdp: int, device: De
 
 def _abstract_batch(config: TrainConfig, rows: int, sharding: NamedSharding | None = None) -> DeviceBatch:
     length = config.model.context
-    shapes: Any = [((rows, length), jnp.int32), ((rows, length), jnp.bool_), ((rows,), jnp.int32)]
+    shapes: Any = [
+        ((rows, length), jnp.int32),
+        ((rows, length), jnp.bool_),
+        ((rows,), jnp.bool_),
+        ((rows,), jnp.int32),
+    ]
     return DeviceBatch(*(jax.ShapeDtypeStruct(*shape, sharding=sharding) for shape in shapes))  # type: ignore[arg-type]
 
 

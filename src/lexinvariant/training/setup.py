@@ -10,6 +10,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from lexinvariant.config import TrainConfig
 from lexinvariant.model import params as model_params
+from lexinvariant.text.batch import Batch
 from lexinvariant.training.init import initial_params
 from lexinvariant.training.optim import make_optimizer, rate_schedule
 from lexinvariant.training.sharding import (
@@ -34,13 +35,15 @@ class TrainSetup(NamedTuple):
     train_step: jax.stages.Wrapped  # (state, batch) -> (state, metrics)
 
 
-def compiler_options() -> dict[str, bool] | None:
+def compiler_options() -> dict[str, bool | str] | None:
     """What made the training step faster when tried on an H200; the numbers stand in docs/results.md."""
     if jax.default_backend() != "gpu":
         return None
     return {
         "xla_gpu_enable_triton_gemm": False,
         "xla_gpu_experimental_enable_fusion_block_level_rewriter": True,
+        # XLA would make one product of those of queries, keys and values, and then copy the values out of it.
+        "xla_gpu_dot_merger_threshold_mb": "0",
     }
 
 
@@ -50,7 +53,7 @@ def build(config: TrainConfig, abstract_mesh: AbstractMesh | None = None) -> Tra
     """
     mesh = cast(Mesh, abstract_mesh) or make_mesh(config.sharding)
     check_batch(config.batch_size, config.accumulate, mesh)
-    optimizer = make_optimizer(config.optimizer, config.steps)
+    optimizer = make_optimizer(config.optimizer, config.steps, config.dtype)
     shapes = model_params.abstract(config.model)
     on_params = param_shardings(config.model, mesh)
     shardings = TrainState(
@@ -89,7 +92,8 @@ def build(config: TrainConfig, abstract_mesh: AbstractMesh | None = None) -> Tra
     )
 
 
-def device_batch(tok_BT: np.ndarray, mask_BT: np.ndarray, batch_size: int, mesh: Mesh) -> DeviceBatch:
+def device_batch(batch: Batch, batch_size: int, mesh: Mesh) -> DeviceBatch:
     """This host's rows of a batch, laid out over the devices."""
     row_B = np.asarray(host_rows(batch_size), np.int32)
-    return DeviceBatch(*(to_devices(array, mesh) for array in (tok_BT, mask_BT, row_B)))
+    arrays = (batch.tok_BT, batch.mask_BT, batch.named_B, row_B)
+    return DeviceBatch(*(to_devices(array, mesh) for array in arrays))

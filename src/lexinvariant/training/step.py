@@ -11,6 +11,7 @@ import optax
 from lexinvariant.config import ModelConfig, TrainConfig
 from lexinvariant.model.decipher_head import decipher_logits, decipher_next_logits, hindsight_states
 from lexinvariant.model.layout import gathered_but_layers
+from lexinvariant.model.logits import is_likeliest, log_softmax_at
 from lexinvariant.model.params import Params
 from lexinvariant.model.readout import predictors
 from lexinvariant.model.transformer import ForwardOutput, forward
@@ -36,13 +37,14 @@ class DeviceBatch(NamedTuple):
 
     tok_BT: jax.Array
     mask_BT: jax.Array
+    named_B: jax.Array  # whether the deciphering head learns from the row
     row_B: jax.Array  # number of each row in the global batch: the address of its randomness
 
 
 def decipher_sums(logits_BTV: jax.Array, tok_BT: jax.Array, mask_BT: jax.Array, every: int = 1) -> TokenSums:
     """Cross-entropy and accuracy of the deciphering head against what the symbols are."""
-    loss_BT = optax.softmax_cross_entropy_with_integer_labels(logits_BTV, tok_BT)
-    return sum_over_tokens(loss_BT, mask_BT, jnp.argmax(logits_BTV, axis=2) == tok_BT, every)
+    loss_BT = -log_softmax_at(logits_BTV, tok_BT)
+    return sum_over_tokens(loss_BT, mask_BT, is_likeliest(logits_BTV, tok_BT), every)
 
 
 def every_nth(x_BT: jax.Array, n: int, first: jax.Array | int) -> jax.Array:
@@ -56,12 +58,13 @@ def batch_sums(
     output: ForwardOutput,
     tok_BT: jax.Array,
     mask_BT: jax.Array,
+    named_BT: jax.Array,
     read_BT: jax.Array,
     every: int = 1,
     first: jax.Array | int = 0,
 ) -> BatchSums:
     """All that is measured of a batch; in hindsight of the positions of `read_BT`, and of their symbols alone. The
-    deciphering head is asked at one position in `every`, from `first` on.
+    deciphering head is asked at one position in `every` of `named_BT`, from `first` on.
     """
     sums = BatchSums(sum_over_tokens(-output.logp_BT, mask_BT))
     if not config.decipher_head:
@@ -70,16 +73,16 @@ def batch_sums(
     def some(x_BT: jax.Array) -> jax.Array:
         return every_nth(x_BT, every, first)
 
-    tok_BS, mask_BS = some(tok_BT), some(mask_BT)
+    tok_BS, named_BS = some(tok_BT), some(named_BT)
     logits_BSV = decipher_logits(params, config, some(output.h_BTD))
-    sums = sums._replace(deciphering=decipher_sums(logits_BSV, tok_BS, mask_BS, every))
+    sums = sums._replace(deciphering=decipher_sums(logits_BSV, tok_BS, named_BS, every))
     if config.has_hindsight:
         later_BTD = hindsight_states(params, config, output.h_BTD, read_BT)
         logits_BSV = decipher_logits(params, config, some(later_BTD))
-        sums = sums._replace(hindsight=decipher_sums(logits_BSV, tok_BS, some(read_BT), every))
+        sums = sums._replace(hindsight=decipher_sums(logits_BSV, tok_BS, named_BS & some(read_BT), every))
     if config.decipher_next:
         logits_BSV = decipher_next_logits(params, some(predictors(params, output.h_BTD)))
-        sums = sums._replace(next_deciphering=decipher_sums(logits_BSV, tok_BS, mask_BS, every))
+        sums = sums._replace(next_deciphering=decipher_sums(logits_BSV, tok_BS, named_BS, every))
     return sums
 
 
@@ -117,7 +120,10 @@ def microbatch_loss(
     )
     read_BT = batch.mask_BT & random_prefix(keys(Stream.HINDSIGHT), batch.tok_BT.shape[1])
     every = config.decipher_every
-    sums = batch_sums(params, model, output, batch.tok_BT, batch.mask_BT, read_BT, every, step % every)
+    named_BT = batch.mask_BT & batch.named_B[:, None]
+    sums = batch_sums(
+        params, model, output, batch.tok_BT, batch.mask_BT, named_BT, read_BT, every, step % every
+    )
     heads = (sums.deciphering, sums.hindsight, sums.next_deciphering)
     decipher_loss = sum((head.loss for head in heads if head is not None), jnp.zeros(()))
     weight = config.decipher_weight * every  # each position stands for those that were left out
