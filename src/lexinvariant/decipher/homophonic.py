@@ -143,10 +143,13 @@ def quick_symbols(n_symbols: int) -> int:
 
 def quick_nats(problem: SearchProblem) -> float:
     """What a text costs at best, roughly, under a problem of short n-grams: to compare languages by."""
-    rng = np.random.default_rng(0)
+    return float(anneal_from_random(problem, QUICK, np.random.default_rng(0)).cost_N[0])
+
+
+def anneal_from_random(problem: SearchProblem, effort: Effort, rng: np.random.Generator) -> Candidates:
+    """One anneal of keys drawn at random."""
     costs = KeyCosts(problem, problem.ngram.stationary_distribution())
-    candidates, _ = anneal(costs, _random_keys(costs, QUICK.n_keys, rng), QUICK, rng)
-    return float(candidates.cost_N[0])
+    return anneal(costs, _random_keys(costs, effort.n_keys, rng), effort, rng)[0]
 
 
 def improve(problem: SearchProblem, short: NGram, key_NS: Ints) -> Candidates:
