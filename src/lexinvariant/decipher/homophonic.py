@@ -165,12 +165,12 @@ def log_keys(n_symbols: int, frequency_V: Floats) -> float:
 
 def _hill_climb(costs: KeyCosts, candidates: Candidates) -> Candidates:
     """From the best key, by best changes of one symbol, to one that none betters; its neighbours are candidates too."""
+    found = [candidates]
     while True:
-        near = costs.one_change_away(candidates.key_NS[0])
-        better = near.cost_N[0] < candidates.cost_N[0] - 1e-9
-        candidates = search.merge_candidates(costs.problem, [candidates, near])
-        if not better:
-            return candidates
+        best = found[-1]
+        found.append(costs.one_change_away(best.key_NS[0]))
+        if found[-1].cost_N[0] >= best.cost_N[0] - 1e-9:
+            return search.merge_candidates(costs.problem, found)  # once: a long climb has very many
 
 
 def anneal(
