@@ -7,6 +7,7 @@ import pytest
 
 from lexinvariant.decipher import classical, homophonic, search
 from lexinvariant.decipher.alphabet import WORD_BREAK, check_cribs, make_puzzle
+from lexinvariant.decipher.features import is_unordered
 from lexinvariant.decipher.homophonic import KeyCosts, anneal, find_keys, improve
 from lexinvariant.decipher.language import Effort, Stages, load_language
 from lexinvariant.decipher.ngram import SCALE
@@ -126,6 +127,29 @@ def test_random_symbols_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Solver(language=ENGLISH).read([" ".join(map(str, symbols))], alphabet="letters")[0]
     assert found.verdict.status == "unread"
     assert max(found.confidence.values()) < 0.5
+
+
+def test_many_numbers_in_no_order_are_searched_in_no_other_language(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def quick_nats(problem: SearchProblem) -> float:
+        raise AssertionError("nothing is to be found in any language")
+
+    monkeypatch.setattr(homophonic, "FIRST", Stages(Effort(8, 100, 0.4), Effort(8, 100, 0.4)))
+    monkeypatch.setattr(homophonic, "quick_nats", quick_nats)
+    monkeypatch.setattr("lexinvariant.decipher.solve.bundled_languages", lambda: ["english", "german"])
+    numbers = np.random.default_rng(0).integers(10, 50, 1200)
+    found = Solver().read([" ".join(map(str, numbers))])[0]
+    assert (found.notation, found.verdict.status, found.verdict.kind) == ("numbers", "unread", "random")
+    assert "Pairs of neighbours repeat no more than by chance, as in no language." in found.verdict.reasons
+
+
+def test_homophones_leave_the_order_of_a_language_and_a_shuffle_does_not(enciphered: list[int]) -> None:
+    rng = np.random.default_rng(0)
+    longer, _ = classical.homophonic(LETTERS * 5, FREQUENCY.tolist(), 60, rng)
+    assert not is_unordered(np.array(longer))
+    assert is_unordered(rng.permutation(longer))
+    assert not is_unordered(rng.permutation(enciphered))  # too short to tell
 
 
 def test_even_symbols_are_homophones_and_uneven_ones_characters(enciphered: list[int]) -> None:

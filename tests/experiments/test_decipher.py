@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from lexinvariant.decipher.kind_samples import Cipher
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.decipher import Options, error_rate, interval, key_accuracy, reliability
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.report.draw import save
 from lexinvariant.results.cipher_kinds import KindSolver, KindVerdicts
-from lexinvariant.results.decipher import Batch, Fresh, Reliability, SolverErrors
+from lexinvariant.results.decipher import Batch, Fresh, PublishedCipher, Reliability, SolverErrors
 from lexinvariant.results.rows import Row, Rows
 
 TEXT = (
@@ -88,16 +89,54 @@ def test_an_unknown_peer_is_refused(tmp_path: Path) -> None:
         run(Options(data_text="stdlib:prose", out=tmp_path, peers=("nobody",)))
 
 
-def test_verdicts_on_every_kind_of_cipher_are_counted_and_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_homophones_and_published_ciphers_are_read_beside_the_annealer(tmp_path: Path) -> None:
+    letters = "".join(TEXT.lower().split())
+    caesar = "".join(chr((ord(c) - 97 + 3) % 26 + 97) for c in letters)
+    rows_of_17 = [[text[i : i + 17] for i in range(0, 153, 17)] for text in (caesar, letters[:150] + "xyz")]
+    (tmp_path / "old.txt").write_text("\n\n".join("\n".join(lines) for lines in rows_of_17) + "\n")
+    (tmp_path / "test.txt").write_text(TEXT * 2)
+    options = Options(
+        data_text=str(tmp_path / "test.txt"), out=tmp_path, settings=("homophonic",), homophonic_lengths=(330,),
+        texts=1, peers=("annealer",), annealer_swaps=20, published=(str(tmp_path / "old.txt"),), published_letters=150,
+    )  # fmt: skip
+    rows = run(options, command="the command", log=lambda line: None)
+    ours, _, plain, *published = rows
+    assert isinstance(ours, SolverErrors) and isinstance(plain, SolverErrors)
+    assert (ours.setting, ours.length, ours.solver, plain.solver) == (
+        "homophonic",
+        330,
+        "lexinvariant",
+        "annealer",
+    )
+    assert ours.error < 0.05 < plain.error
+    assert [row for row in published if isinstance(row, PublishedCipher)] == published
+    old = published[0]
+    assert isinstance(old, PublishedCipher)
+    assert (old.file, old.solver, old.letters, old.right) == ("old.txt", "lexinvariant", 150, 1.0)
+    assert old.symbols == len(set(caesar[:153]))
+
+    part = find_experiment("decipher").section(Rows(rows))
+    assert part is not None
+    solvers, table = part.tables
+    assert [row[1] for row in solvers.rows] == ["lexinvariant (ours)", "plain annealer, same n-gram"]
+    assert table.rows[0][:5] == ("old.txt", "lexinvariant (ours)", str(old.symbols), "150", "100.0%")
+
+
+def test_a_file_that_is_no_published_cipher_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "old.txt"
+    file.write_text("abc\n\nab\n")
+    options = Options(data_text=str(file), out=tmp_path, settings=(), published=(str(file),))
+    with pytest.raises(UserError, match=r"old\.txt is no published cipher: give a ciphertext, an empty line"):
+        run(options)
+
+
+def test_verdicts_on_kinds_of_ciphers_are_counted_and_shown(tmp_path: Path) -> None:
     for name, text in (
         ("test", TEXT * 4),
         ("foreign", "und der alte mann ging mit seiner lampe in das haus " * 20),
     ):
         (tmp_path / f"{name}.txt").write_text(text)
-    ciphers = ("caesar", "plain", "random", "other-language", "vigenere")
-    monkeypatch.setattr("lexinvariant.experiments.cipher_kinds.CIPHERS", ciphers)
+    ciphers: tuple[Cipher, ...] = ("caesar", "plain", "random", "other-language", "vigenere")
     options = Options(
         data_text=str(tmp_path / "test.txt"),
         out=tmp_path,
@@ -105,6 +144,7 @@ def test_verdicts_on_every_kind_of_cipher_are_counted_and_shown(
         peers=("annealer",),
         peer_texts=1,
         kinds=1,
+        ciphers=ciphers,
         kind_lengths=(150,),
         foreign=(str(tmp_path / "foreign.txt"),),
     )

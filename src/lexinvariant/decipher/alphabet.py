@@ -157,12 +157,12 @@ def _kind(cells: str | tuple[str, ...], language: Language, alphabet: Alphabet) 
     if alphabet == "ascii":
         return "ascii"
     sample = cells[:_SAMPLE]
-    has_letters = any(language.letter(cell.lower()) for cell in sample)
+    has_letters = any(language.letter(cell.lower()) for cell in set(sample))
     if alphabet == "letters":
         return "letters" if has_letters else "glyphs"
     if has_letters and looks_like_letters(sample, language):
         return "letters"
-    count_S = np.array([*Counter(cell for cell in cells if not cell.isspace()).values()])
+    count_S = np.array([n for cell, n in Counter(cells).items() if not cell.isspace()])
     return "glyphs" if len(count_S) <= len(language.letters) or is_even(count_S, language) else "ascii"
 
 
@@ -203,7 +203,8 @@ def _number(cells: str | tuple[str, ...], language: Language, kind: Kind) -> tup
         if name is not None and not (kind == "glyphs" and cell.isspace()):
             number_of[cell] = number.setdefault(name, len(number))
     if not isinstance(cells, str):
-        return tuple(number), np.array([number_of.get(cell, KEPT) for cell in cells], np.int16)
+        number_of = {cell: number_of.get(cell, KEPT) for cell in names}
+        return tuple(number), np.fromiter(map(number_of.__getitem__, cells), np.int16, len(cells))
     code_T = np.frombuffer(cells.encode("utf-32-le", "surrogatepass"), np.uint32)
     number_U = np.full(max(map(ord, names)) + 1, KEPT, np.int16)
     number_U[[ord(cell) for cell in number_of]] = list(number_of.values())

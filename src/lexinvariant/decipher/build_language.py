@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from lexinvariant.decipher.language import (
     load_language,
 )
 from lexinvariant.decipher.samples import (
+    PERMUTED,
     Sample,
     Setting,
     draw_samples,
@@ -298,7 +299,7 @@ class _Fitting:
         self, language: Language, model: Weights | None, documents: Sequence[str], n_texts: int, log: Log
     ) -> None:
         self.language, self.model, self.n_texts, self.log = language, model, n_texts, log
-        self.joined = {setting: _joined(documents, setting, language) for setting in get_args(Setting)}
+        self.joined = {setting: _joined(documents, setting, language) for setting in PERMUTED}
 
     def _samples(self, setting: Setting, length: int, seed: int) -> list[Sample]:
         return draw_samples(self.joined[setting], setting, self.language, length, self.n_texts, seed)

@@ -16,6 +16,9 @@ LONGEST = 5_000
 """Symbols that are looked at: more would tell nothing else."""
 FLAT_LETTERS = 100
 """A shorter text is not said to be flat."""
+ENOUGH_REPEATS, UNORDERED = 330, 3.0
+"""Where so many pairs of neighbours would be the same by chance, a language has half as many more (nine standard
+deviations), however many symbols a letter has; where there are not even so many deviations more, it is none."""
 _NEARLY = (
     0.7  # of the best period's deviation: the least period that has as much is taken, not a multiple of it
 )
@@ -26,7 +29,7 @@ Ids = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Features:
-    """All that the classifier of unread texts looks at; `period` and `coincidence` are for people."""
+    """All that the classifier of unread texts looks at; what comes after `extra_symbols` is for people."""
 
     log_length: float
     skew: float
@@ -43,12 +46,14 @@ class Features:
     period: int
     coincidence: float
     """The index of coincidence: the probability that two symbols of the text are the same."""
+    is_unordered: bool
+    """Whether neighbours say nothing about each other, in a text that is long enough to tell."""
 
     def vector(self) -> Floats:
         return np.array(astuple(self)[:N_FEATURES])
 
 
-N_FEATURES = len(fields(Features)) - 2
+N_FEATURES = len(fields(Features)) - 3
 NAMES = tuple(field.name for field in fields(Features))[:N_FEATURES]
 
 
@@ -66,14 +71,9 @@ def measure(symbol_T: Ids, frequency_V: Floats, letter_S: Ids | None) -> Feature
     stand = 0.0
     if letter_S is not None:
         stand = float(surprise_V[letter_S[symbol_T]].sum()) / root
-    coincidence = float((count_S * (count_S - 1)).sum() / max(1, n * (n - 1)))
+    coincidence = _coincidence(count_S)
     period, periodicity = _best_period(symbol_T, coincidence)
-    pair_T = symbol_T[:-1] * (int(symbol_T.max(initial=0)) + 1) + symbol_T[1:]
-    pair_counts = np.unique(pair_T, return_counts=True)[1]
-    n_pairs = len(pair_T) * (len(pair_T) - 1) / 2
-    expected = n_pairs * coincidence**2
-    repeats = float((pair_counts * (pair_counts - 1)).sum() / 2)
-    followers = (repeats - expected) / np.sqrt(expected + 1.0)
+    expected, followers = _repeated_pairs(symbol_T, coincidence)
     return Features(
         log_length=float(np.log(n)),
         skew=_skew(count_S, frequency_V) / root,
@@ -83,7 +83,15 @@ def measure(symbol_T: Ids, frequency_V: Floats, letter_S: Ids | None) -> Feature
         extra_symbols=max(0.0, len(count_S) / size - 1),
         period=period,
         coincidence=coincidence,
+        is_unordered=expected >= ENOUGH_REPEATS and followers < UNORDERED,
     )
+
+
+def is_unordered(symbol_T: Ids) -> bool:
+    """As `Features` has it: such a text has no key of symbols for letters."""
+    symbol_T = np.asarray(symbol_T[:LONGEST], np.int64)
+    expected, followers = _repeated_pairs(symbol_T, _coincidence(np.bincount(symbol_T)))
+    return expected >= ENOUGH_REPEATS and followers < UNORDERED
 
 
 def is_flat(count_S: NDArray[np.integer], frequency_V: Floats) -> bool:
@@ -95,6 +103,22 @@ def is_flat(count_S: NDArray[np.integer], frequency_V: Floats) -> bool:
         return False
     expected = float((frequency_V * np.log(np.maximum(frequency_V, 1e-4) * len(frequency_V))).sum())
     return _skew(count_S, frequency_V) < 0.5 * n * expected
+
+
+def _coincidence(count_S: NDArray[np.integer]) -> float:
+    n = int(count_S.sum())
+    return float((count_S * (count_S - 1)).sum() / max(1, n * (n - 1)))
+
+
+def _repeated_pairs(symbol_T: Ids, coincidence: float) -> tuple[float, float]:
+    """How many pairs of neighbours the counts of single symbols let expect to be the same, and by how many standard
+    deviations more are.
+    """
+    pair_T = symbol_T[:-1] * (int(symbol_T.max(initial=0)) + 1) + symbol_T[1:]
+    pair_counts = np.unique(pair_T, return_counts=True)[1]
+    expected = len(pair_T) * (len(pair_T) - 1) / 2 * coincidence**2
+    repeats = float((pair_counts * (pair_counts - 1)).sum() / 2)
+    return expected, (repeats - expected) / float(np.sqrt(expected + 1.0))
 
 
 def _skew(count_S: NDArray[np.integer], frequency_V: Floats) -> float:

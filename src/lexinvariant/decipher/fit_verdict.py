@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from lexinvariant.decipher.decipherment import KeyPosterior
 from lexinvariant.decipher.features import Ids, measure
 from lexinvariant.decipher.kind_samples import Cipher, draw_kind_samples, folded, kind_of
 from lexinvariant.decipher.language import Calibrations, Evidence, Language
-from lexinvariant.decipher.samples import Setting, draw_samples, plain_text, solver_options
+from lexinvariant.decipher.samples import draw_samples, plain_text, solver_options
 from lexinvariant.decipher.solve import Solver
 from lexinvariant.decipher.verdict import N_INPUTS, Kind, KindClassifier, classifier_input
 
@@ -129,7 +129,7 @@ def fit_verdict(
 def moved_tests(language: Language, documents: Sequence[str]) -> Language:
     """The language with its tests, which were another's, moved to what its own texts cost: no text is deciphered."""
     calibrations = language.calibrations
-    settings: dict[Evidence, Setting] = {
+    settings: dict[Evidence, Literal["spaced", "unspaced", "ascii"]] = {
         "spaced": "spaced",
         "unspaced": "unspaced",
         "judge_spaced": "spaced",

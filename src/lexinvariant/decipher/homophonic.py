@@ -143,10 +143,13 @@ def quick_symbols(n_symbols: int) -> int:
 
 def quick_nats(problem: SearchProblem) -> float:
     """What a text costs at best, roughly, under a problem of short n-grams: to compare languages by."""
-    rng = np.random.default_rng(0)
+    return float(anneal_from_random(problem, QUICK, np.random.default_rng(0)).cost_N[0])
+
+
+def anneal_from_random(problem: SearchProblem, effort: Effort, rng: np.random.Generator) -> Candidates:
+    """One anneal of keys drawn at random."""
     costs = KeyCosts(problem, problem.ngram.stationary_distribution())
-    candidates, _ = anneal(costs, _random_keys(costs, QUICK.n_keys, rng), QUICK, rng)
-    return float(candidates.cost_N[0])
+    return anneal(costs, _random_keys(costs, effort.n_keys, rng), effort, rng)[0]
 
 
 def improve(problem: SearchProblem, short: NGram, key_NS: Ints) -> Candidates:
@@ -162,12 +165,12 @@ def log_keys(n_symbols: int, frequency_V: Floats) -> float:
 
 def _hill_climb(costs: KeyCosts, candidates: Candidates) -> Candidates:
     """From the best key, by best changes of one symbol, to one that none betters; its neighbours are candidates too."""
+    found = [candidates]
     while True:
-        near = costs.one_change_away(candidates.key_NS[0])
-        better = near.cost_N[0] < candidates.cost_N[0] - 1e-9
-        candidates = search.merge_candidates(costs.problem, [candidates, near])
-        if not better:
-            return candidates
+        best = found[-1]
+        found.append(costs.one_change_away(best.key_NS[0]))
+        if found[-1].cost_N[0] >= best.cost_N[0] - 1e-9:
+            return search.merge_candidates(costs.problem, found)  # once: a long climb has very many
 
 
 def anneal(

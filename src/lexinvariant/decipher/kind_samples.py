@@ -14,6 +14,7 @@ import numpy as np
 from lexinvariant.decipher import classical
 from lexinvariant.decipher.cipher import random_cipher
 from lexinvariant.decipher.language import Language
+from lexinvariant.decipher.samples import n_homophones
 from lexinvariant.decipher.verdict import Kind
 from lexinvariant.errors import UserError
 from lexinvariant.text.hashing import key_of
@@ -39,7 +40,6 @@ CIPHERS: tuple[Cipher, ...] = get_args(Cipher)
 POLYALPHABETIC: tuple[Cipher, ...] = ("vigenere", "beaufort", "gronsfeld", "porta")
 PERIODS = range(3, 12)
 COLUMNS = range(4, 13)
-HOMOPHONIC_SYMBOLS = 50
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,7 @@ def _words(text: str, length: int) -> str:
 
 def _homophonic(letters: str, language: Language, rng: np.random.Generator) -> KindSample:
     frequency = language.letter_frequencies.tolist()
-    n_symbols = max(HOMOPHONIC_SYMBOLS, len(language.letters) + 10)
-    numbers, _ = classical.homophonic(letters, frequency, n_symbols, rng, language.letters)
+    numbers, _ = classical.homophonic(letters, frequency, n_homophones(language), rng, language.letters)
     symbols = tuple(f"{number + 10}" for number in numbers)
     return KindSample("homophonic", "unspaced", letters, " ".join(symbols), symbols)
 

@@ -79,7 +79,7 @@ def _detect_digits(text: str) -> Notation:
 
 
 def _is_even(text: str, least: int) -> bool:
-    n = sum(c.isalnum() or not c.isspace() for c in text)
+    n = len("".join(text.split()))
     return n >= least and n % 2 == 0
 
 

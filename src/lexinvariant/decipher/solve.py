@@ -21,7 +21,7 @@ from lexinvariant.decipher.alphabet import Alphabet, Puzzle, check_cribs, make_p
 from lexinvariant.decipher.arguments import check_arguments
 from lexinvariant.decipher.decipherment import Decipherment, KeyPosterior
 from lexinvariant.decipher.language import Language, bundled_languages, load_language
-from lexinvariant.decipher.notation import Notation
+from lexinvariant.decipher.notation import Notation, detect, split_symbols
 from lexinvariant.decipher.substitution import KeySearch
 from lexinvariant.decipher.which_language import Attempt, can_hold, letters_of, read_in_best_language
 from lexinvariant.decipher.workers import read_on_all_cores
@@ -115,6 +115,10 @@ class Solver:
     ) -> Iterator[Attempt]:
         """The text in every spelling that its letters and what is known of it allow; if none does, the error."""
         letters = letters_of(text)
+        if isinstance(text, str):  # how it is written is the same in every language
+            kind |= {"notation": detect(text) if kind["notation"] == "auto" else kind["notation"]}
+            split = split_symbols(text, kind["notation"])
+            text = text if isinstance(split, str) else split
         refused: UserError | None = None
         n_made = 0
 

@@ -43,6 +43,8 @@ LEAST_TOLD = 0.001
 FOREIGN_SHARE, FOREIGN_LETTERS = 0.9, 100
 """Of a substitution of another language that is read as this one, 0.9 n / (n + 100) of n letters are right: on
 validation texts of ten languages."""
+FEW_SYMBOLS = 10
+"""No language is written in so few letters: a long text in them is no transposition of one."""
 SHORT = 30
 """Letters of a text that is said to be too short where nobody knows."""
 
@@ -202,9 +204,14 @@ def verdict_on(
     """The verdict on a text with these features, of which this is the best reading."""
     p = reading.probability
     unread = classifier.probabilities(features, reading.misfit)
+    ruled_out: set[Kind] = set()
     if reading.in_runs:
-        del unread["other-language"]
-        unread = {kind: share / sum(unread.values()) for kind, share in unread.items()}
+        ruled_out |= {"other-language", "polyalphabetic"}
+    if features.is_unordered:
+        ruled_out |= {"other-language", "homophonic"}
+        if n_symbols <= FEW_SYMBOLS:
+            ruled_out |= {"transposition"}
+    unread["random"] += sum(unread.pop(kind) for kind in ruled_out)
     kinds = {kind: (1 - p) * share for kind, share in unread.items()}
     kinds[reading.kind] = kinds.get(reading.kind, 0.0) + p
     kinds = dict(sorted(kinds.items(), key=lambda pair: -pair[1]))
@@ -266,6 +273,8 @@ def _reasons(features: Features, reading: Reading) -> list[str]:
     ]
     if reading.in_runs:
         reasons.append("Symbols stand three and more in a row, as those of no language do.")
+    if features.is_unordered:
+        reasons.append("Pairs of neighbours repeat no more than by chance, as in no language.")
     if features.periodicity > 4:
         reasons.append(f"Symbols repeat at a distance of {features.period} more often than by chance.")
     return reasons

@@ -18,10 +18,10 @@ from math import log
 import numpy as np
 
 from lexinvariant.decipher import homophonic, search
-from lexinvariant.decipher.alphabet import Puzzle
+from lexinvariant.decipher.alphabet import KEPT, Puzzle
 from lexinvariant.decipher.crib_words import pinned_by_words
 from lexinvariant.decipher.decipherment import KeyPosterior, log_number_of_keys
-from lexinvariant.decipher.features import is_flat
+from lexinvariant.decipher.features import is_flat, is_unordered
 from lexinvariant.decipher.language import Effort, Language
 from lexinvariant.decipher.ordered_keys import read_in_order
 from lexinvariant.decipher.polyalphabetic import column_nats, looks_polyalphabetic, read_polyalphabetic
@@ -255,13 +255,18 @@ def _is_stuck(solution: Solution, by: float = 0.0) -> bool:
         return False
     puzzle, settings = solution.puzzle, solution.puzzle.language.letter_search
     spaced = " " in solution.problem.ngram.alphabet
-    goes_on = puzzle.kind == "glyphs" or not _is_flat(puzzle)
+    goes_on = not (_is_unordered(puzzle) if puzzle.kind == "glyphs" else _is_flat(puzzle))
     return goes_on and solution.nats_per_symbol > settings.stuck_above(spaced) + by
 
 
 def _is_flat(puzzle: Puzzle) -> bool:
     """Whether symbols are too evenly distributed for the letters of the language."""
     return is_flat(puzzle.count_S, puzzle.language.letter_frequencies)
+
+
+def _is_unordered(puzzle: Puzzle) -> bool:
+    """Whether symbols follow each other as those of no language do."""
+    return is_unordered(puzzle.symbol_T[puzzle.symbol_T != KEPT])
 
 
 def letters_of(text: str | Sequence[str]) -> Counter[str]:
@@ -309,7 +314,8 @@ def _quick_key_nats(attempts: Sequence[Attempt]) -> dict[Puzzle, float]:
 def _may_have_key(puzzle: Puzzle) -> bool:
     """Whether a key of symbols for letters may be found."""
     if puzzle.is_homophonic:
-        return bool(puzzle.count_S.sum() >= homophonic.LEAST_PER_SYMBOL * len(puzzle.symbols))
+        is_long = puzzle.count_S.sum() >= homophonic.LEAST_PER_SYMBOL * len(puzzle.symbols)
+        return bool(is_long) and not _is_unordered(puzzle)
     return puzzle.kind != "ascii" and not _is_flat(puzzle)
 
 

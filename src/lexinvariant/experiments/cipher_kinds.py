@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lexinvariant.decipher.decipherment import Decipherment
-from lexinvariant.decipher.kind_samples import CIPHERS, Cipher, KindSample, draw_kind_samples, folded, kind_of
+from lexinvariant.decipher.kind_samples import Cipher, KindSample, draw_kind_samples, folded, kind_of
 from lexinvariant.decipher.solve import Solver
 from lexinvariant.experiments.cipher_peers import climb_vigenere
 from lexinvariant.experiments.recorder import Recorder
@@ -52,19 +52,21 @@ def measure_kinds(
     solver: Solver,
     documents: Sequence[str],
     foreign: Sequence[Sequence[str]],
+    *,
+    ciphers: Sequence[Cipher],
     lengths: Sequence[int],
     n: int,
     seed: int,
     n_peer: int,
 ) -> None:
-    """`n` texts of every cipher, of all lengths in turn; another language's only where there is text of one.
+    """`n` texts of each cipher, of all lengths in turn; another language's only where there is text of one.
 
     Others that can read a cipher get `n_peer` of its texts.
     """
     language = solver.language
     own = [folded(text, language) for text in documents]
     others = [[folded(text, language) for text in texts] for texts in foreign]
-    for cipher in CIPHERS:
+    for cipher in ciphers:
         sources = others if cipher == "other-language" else [own]
         if not sources:
             continue

@@ -1,5 +1,5 @@
 """Other solvers: of substitution ciphers a plain annealer with our n-gram and two packages if they are installed, of
-Vigenere ciphers a plain hill climber.
+homophonic ones the annealer (there seems to be no package), of Vigenere ciphers a plain hill climber.
 """
 
 from __future__ import annotations
@@ -7,13 +7,14 @@ from __future__ import annotations
 import importlib.util
 import io
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lexinvariant.decipher import search
+from lexinvariant.decipher import homophonic, search
 from lexinvariant.decipher.alphabet import make_puzzle
 from lexinvariant.decipher.language import Effort, Language
 from lexinvariant.decipher.ngram import ngram_codes
@@ -24,6 +25,12 @@ from lexinvariant.results.decipher import ANNEALER, OURS, SOLVERS, Setting
 PEERS = tuple(name for name in SOLVERS if name != OURS)
 Solve = Callable[[str, Setting], str]
 """From a ciphertext to its plaintext."""
+SETTINGS: dict[str, tuple[Setting, ...]] = {ANNEALER: ("spaced", "unspaced", "homophonic")}
+"""What a solver can read; others: letters that are permuted."""
+
+
+def can_read(name: str, setting: Setting) -> bool:
+    return setting in SETTINGS.get(name, ("spaced", "unspaced"))
 
 
 def open_peers(names: Iterable[str], language: Language, annealer_swaps: int, log: Log) -> dict[str, Solve]:
@@ -46,15 +53,20 @@ def open_peers(names: Iterable[str], language: Language, annealer_swaps: int, lo
 
 def anneal_plainly(cipher: str, setting: Setting, language: Language, swaps: int = 10_000) -> str:
     """Simulated annealing with our n-gram and nothing else: 50 restarts, none of which learns from another."""
-    puzzle = make_puzzle(cipher, language, "letters", setting == "unspaced")
-    ngram = language.ngram("spaced" if setting == "spaced" else "unspaced")
-    letters = np.arange(len(language.letters))
-    problem = search.SearchProblem(ngram, [puzzle.words], len(puzzle.symbols), letters, {})
-    rng = np.random.default_rng(0)
+    rng, letters = np.random.default_rng(0), np.arange(len(language.letters))
     effort = Effort(n_keys=50, n_swaps=swaps, start_inverse_temperature=0.1, resample_every=10**9)
-    noise = language.letter_search.first_key_rank_noise
-    first_SR = search.keys_by_frequency(problem, effort.n_keys, noise, rng)
-    found, _ = search.anneal(problem, first_SR, effort, rng)
+    if setting == "homophonic":
+        puzzle, ngram = make_puzzle(cipher, language), language.ngram("unspaced")
+        problem = search.SearchProblem(ngram, [puzzle.words], len(puzzle.symbols), letters, {})
+        longer = replace(effort, n_swaps=5 * swaps, resample_every=5 * swaps)
+        found = homophonic.anneal_from_random(problem, longer, rng)
+    else:
+        puzzle = make_puzzle(cipher, language, "letters", setting == "unspaced")
+        ngram = language.ngram("spaced" if setting == "spaced" else "unspaced")
+        problem = search.SearchProblem(ngram, [puzzle.words], len(puzzle.symbols), letters, {})
+        noise = language.letter_search.first_key_rank_noise
+        first_SR = search.keys_by_frequency(problem, effort.n_keys, noise, rng)
+        found, _ = search.anneal(problem, first_SR, effort, rng)
     best = {symbol: ngram.alphabet[v] for symbol, v in zip(puzzle.symbols, found.key_NS[0], strict=True)}
     return puzzle.plaintext(best)
 

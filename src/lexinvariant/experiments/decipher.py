@@ -20,7 +20,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lexinvariant.decipher.alphabet import make_puzzle
 from lexinvariant.decipher.decipherment import Decipherment
+from lexinvariant.decipher.kind_samples import CIPHERS, Cipher
 from lexinvariant.decipher.language import AUTO, ENGLISH, load_language
 from lexinvariant.decipher.samples import (
     Sample,
@@ -30,13 +32,23 @@ from lexinvariant.decipher.samples import (
     solver_options,
 )
 from lexinvariant.decipher.solve import Solver
+from lexinvariant.errors import UserError
 from lexinvariant.experiments.cipher_kinds import measure_kinds
-from lexinvariant.experiments.cipher_peers import PEERS, open_peers
+from lexinvariant.experiments.cipher_peers import PEERS, Solve, can_read, open_peers
 from lexinvariant.experiments.options import Count, CountOrZero
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.model.weights import BUNDLED, find_model
 from lexinvariant.processes import python_command
-from lexinvariant.results.decipher import ANNEALER, OURS, Batch, Fresh, Reliability, Setting, SolverErrors
+from lexinvariant.results.decipher import (
+    ANNEALER,
+    OURS,
+    Batch,
+    Fresh,
+    PublishedCipher,
+    Reliability,
+    Setting,
+    SolverErrors,
+)
 from lexinvariant.results.rows import hash_bytes, hash_files
 from lexinvariant.text import read_documents
 
@@ -53,7 +65,7 @@ class Options:
     """Measure solvers of substitution ciphers on held-out text: symbol error rate, key accuracy and seconds by length.
 
     Ours stands beside a plain annealer with the same n-gram, subbreaker (quadgrams, hill climbing) and cipher_solver
-    (digrams), where they are installed.
+    (digrams), where they are installed; on Vigenere ciphers beside a plain hill climber.
 
     examples:
       lexinvariant experiment decipher --data-text prose.test.jsonl.xz --batch 1000 --fresh 5
@@ -73,8 +85,10 @@ class Options:
     """Characters of a text, with spaces kept and without."""
     ascii_lengths: tuple[int, ...] = (480,)
     """Characters of a text where every printable character is permuted."""
-    settings: tuple[Setting, ...] = ("spaced", "unspaced", "ascii")
-    """What is measured: letters with spaces kept, letters alone, every printable character."""
+    homophonic_lengths: tuple[int, ...] = (400,)
+    """Letters of a text where common letters have several of 50 symbols."""
+    settings: tuple[Setting, ...] = ("spaced", "unspaced", "ascii", "homophonic")
+    """What is measured: letters with spaces kept, letters alone, every printable character, letters in homophones."""
     texts: Count = 100
     """Texts a length."""
     peers: tuple[str, ...] = PEERS
@@ -85,10 +99,16 @@ class Options:
     """Swaps that each of the plain annealer's 50 restarts may try."""
     batch: CountOrZero = 0
     """Measure also this many texts of 200 symbols at once; the bar is 1,000 in 60 seconds on two cores."""
+    published: tuple[str, ...] = ()
+    """Measure also published ciphers: files with a ciphertext, an empty line and its plaintext, letter for letter."""
+    published_letters: CountOrZero = 0
+    """Of these count only so many letters from the beginning, where the end has no agreed reading. (0: all)"""
     kinds: CountOrZero = 0
     """Measure also what is said of this many texts of every kind of cipher: Caesar, Vigenere, transposition, random."""
     kind_lengths: tuple[int, ...] = (60, 100, 200, 400)
     """Letters of these texts."""
+    ciphers: tuple[Cipher, ...] = CIPHERS
+    """The kinds that are measured."""
     foreign: tuple[str, ...] = ()
     """Held-out text in other languages, for a substitution of another language: sources, as the other one."""
     fresh: CountOrZero = 0
@@ -106,23 +126,41 @@ def run(options: Options, recorder: Recorder) -> None:
     for setting in options.settings:
         documents = plain_documents(options.data_text, setting, solver.language)
         sample = partial(draw_samples, documents, setting, solver.language, seed=options.seed)
-        for length in options.ascii_lengths if setting == "ascii" else options.lengths:
+        for length in _lengths(options, setting):
             texts = _Texts(setting, length, sample(length=length, n=options.texts))
             _measure_ours(recorder, solver, texts)
-            for name, solve in peers.items() if setting != "ascii" else ():  # none of them can read that
-                few = _Texts(setting, length, texts.samples[: options.peer_texts])
-                _write(recorder, name, few, *_timed(recorder, name, few, solve))
+            few = _Texts(setting, length, texts.samples[: options.peer_texts])
+            for name, solve in peers.items():
+                if can_read(name, setting):
+                    _write(recorder, name, few, *_timed(recorder, name, few, solve))
         if setting == "spaced" and options.batch:
             _measure_batch(recorder, solver, sample(length=200, n=options.batch))
         if setting == "spaced" and options.fresh:
             _measure_fresh(recorder, sample(length=100, n=options.fresh))
+    for file in options.published:
+        _measure_published(recorder, solver, peers.get(ANNEALER), Path(file), options.published_letters)
     if options.kinds:
         own, *foreign = (
             [document.text for document in read_documents(source)]
             for source in (options.data_text, *options.foreign)
         )
-        how_many = {"n": options.kinds, "n_peer": options.peer_texts if options.peers else 0}
-        measure_kinds(recorder, solver, own, foreign, options.kind_lengths, seed=options.seed, **how_many)
+        measure_kinds(
+            recorder,
+            solver,
+            own,
+            foreign,
+            ciphers=options.ciphers,
+            lengths=options.kind_lengths,
+            n=options.kinds,
+            seed=options.seed,
+            n_peer=options.peer_texts if options.peers else 0,
+        )
+
+
+def _lengths(options: Options, setting: Setting) -> tuple[int, ...]:
+    if setting == "ascii":
+        return options.ascii_lengths
+    return options.homophonic_lengths if setting == "homophonic" else options.lengths
 
 
 @dataclass(frozen=True)
@@ -220,6 +258,50 @@ def _measure_fresh(recorder: Recorder, samples: Sequence[Sample]) -> None:
             seconds.append(time.perf_counter() - started)
     row = recorder.write(Fresh(n=len(samples), length=100, median_seconds=float(np.median(seconds))))
     recorder.log(f"a first command in a fresh process: {row.median_seconds:.1f} s ({row.n} texts of 100)")
+
+
+def _measure_published(
+    recorder: Recorder, solver: Solver, annealer: Solve | None, file: Path, n_letters: int
+) -> None:
+    """A cipher that was published with its solution, read as it stands in its file."""
+    cipher, plain = _read_published(file)
+    solvers: dict[str, Callable[[], str]] = {OURS: lambda: solver.read([cipher], top=0)[0].plaintext}
+    if annealer is not None:
+        puzzle = make_puzzle(cipher, solver.language)
+        spacing: Setting = "spaced" if puzzle.spaced else "unspaced"
+        solvers[ANNEALER] = lambda: annealer(cipher, "homophonic" if puzzle.is_homophonic else spacing)
+    for name, solve in solvers.items():
+        started = time.perf_counter()
+        found = "".join(solve().split()).lower()
+        seconds = time.perf_counter() - started
+        pairs = list(zip(plain, found, strict=True))[: n_letters or None]
+        right = float(np.mean([a == b for a, b in pairs]))
+        symbols = len({*cipher} - {*" \n"})
+        row = recorder.write(
+            PublishedCipher(
+                file=file.name,
+                solver=name,
+                symbols=symbols,
+                letters=len(pairs),
+                right=right,
+                wall_seconds=seconds,
+            )
+        )
+        recorder.log(f"{file.name}, {name}: {row.right:.1%} of {row.letters} letters, {seconds:.1f} s")
+
+
+def _read_published(file: Path) -> tuple[str, str]:
+    """A file's ciphertext as it stands, and its plaintext's letters."""
+    try:
+        parts = file.read_text("utf-8").strip().split("\n\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} cannot be read: {error}.") from error
+    sizes = [sum(not character.isspace() for character in part) for part in parts]
+    if len(parts) != 2 or sizes[0] != sizes[1]:
+        raise UserError(
+            f"{file} is no published cipher: give a ciphertext, an empty line and a plaintext of as many letters."
+        )
+    return parts[0], "".join(parts[1].split()).lower()
 
 
 def error_rate(plain: str, deciphered: str, setting: Setting) -> float:

@@ -21,7 +21,7 @@ from lexinvariant.results.prose import Prose
 from lexinvariant.results.rows import Row, Rows, RowT, group_by
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present
 
-Setting = Literal["spaced", "unspaced", "ascii"]
+Setting = Literal["spaced", "unspaced", "ascii", "homophonic"]
 OURS, ANNEALER = "lexinvariant", "annealer"
 SOLVERS = {
     OURS: "lexinvariant (ours)",
@@ -30,8 +30,9 @@ SOLVERS = {
     "cipher_solver": "cipher_solver",
 }
 TITLES = {"spaced": "spaces kept", "unspaced": "without spaces", "ascii": "all of ASCII permuted"}
+TITLES |= {"homophonic": "homophones, without spaces"}
 BARS = {("spaced", 32): 0.12, ("spaced", 64): 0.015, ("spaced", 100): 0.001, ("spaced", 200): 0.0014}
-BARS |= {("spaced", 400): 0.0001, ("ascii", 480): 0.02}
+BARS |= {("spaced", 400): 0.0001, ("ascii", 480): 0.02, ("homophonic", 400): 0.02}
 """Symbol error rates to reach."""
 FLOOR = 1e-4
 """Error rates below this are drawn on the lowest line: a text of 100 symbols cannot show them."""
@@ -109,7 +110,21 @@ class Fresh(Row, experiment="decipher", kind="fresh"):
     median_seconds: float
 
 
-ROWS = (SolverErrors, Reliability, Batch, Fresh, KindVerdicts, KindSolver)
+@dataclass(frozen=True, kw_only=True)
+class PublishedCipher(Row, experiment="decipher", kind="published"):
+    """A cipher that was published with its solution."""
+
+    file: str
+    solver: str
+    symbols: int
+    letters: int
+    """Letters that count..."""
+    right: float
+    """... and the share of them that was read rightly."""
+    wall_seconds: float
+
+
+ROWS = (SolverErrors, Reliability, Batch, Fresh, PublishedCipher, KindVerdicts, KindSolver)
 
 
 def section(rows: Rows) -> Section | None:
@@ -117,12 +132,13 @@ def section(rows: Rows) -> Section | None:
     groups = _in_order(rows.latest_groups(SolverErrors, lambda row: row.setting))
     kinds = rows.latest_of_each(KindVerdicts, lambda row: row.cipher)
     kind_solvers = rows.latest_of_each(KindSolver, lambda row: (row.cipher, row.solver))
-    if not groups and not kinds:
+    published = rows.latest_of_each(PublishedCipher, lambda row: (row.file, row.solver))
+    if not groups and not kinds and not published:
         return None
     sure = _in_order(rows.latest_groups(Reliability, lambda row: row.setting))
     certain, right = _certain([row for members in sure.values() for row in members])
     values = {"sure": sure, "certain": certain, "right": right, "kinds": kinds}
-    lettered = {setting: members for setting, members in groups.items() if setting != "ascii"}
+    lettered = {setting: members for setting, members in groups.items() if setting in ("spaced", "unspaced")}
     return Section(
         "Substitution ciphers: our solver beside others",
         words.paragraphs(**values, batches=rows.latest(Batch), fresh=rows.latest(Fresh)),
@@ -132,6 +148,7 @@ def section(rows: Rows) -> Section | None:
             kinds_figure(kinds, words("kinds")) if kinds else None,
         ),
         [_table(setting, members) for setting, members in groups.items()]
+        + ([_published_table(published)] if published else [])
         + ([kinds_table(kinds)] if kinds else [])
         + ([kind_solvers_table(kind_solvers)] if kind_solvers else []),
         present(_at_100(groups.get("spaced", [])), _worth(certain, right), unread_finding(kinds)),
@@ -232,3 +249,15 @@ def _table(setting: str, rows: list[SolverErrors]) -> Table:
     order = sorted(rows, key=lambda row: (row.length, list(SOLVERS).index(row.solver)))
     caption = f"Solvers, {TITLES[setting]}: seconds are the median of a text, one at a time, warm"
     return make_table(caption, order, columns)
+
+
+def _published_table(rows: list[PublishedCipher]) -> Table:
+    columns = [
+        Column[PublishedCipher]("Cipher", "file"),
+        Column("Solver", lambda row: SOLVERS[row.solver]),
+        Column("Symbols", "symbols"),
+        Column("Letters", "letters"),
+        Column("Letters right", "right", ".1%"),
+        Column("Seconds", "wall_seconds", ".1f"),
+    ]
+    return make_table("Published ciphers", rows, columns)
