@@ -39,6 +39,37 @@ def lock_folder(folder: Path, sentence: str, *, waits: bool = False) -> Iterator
         os.close(descriptor)
 
 
+def keep_in_use(lock: Path) -> int:
+    """Until this process ends, or closes the descriptor, nobody gets this file by `unless_in_use`."""
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+    if sys.platform != "win32":
+        import fcntl
+
+        with suppress(OSError):  # a disk that knows no locks: there nothing counts as unused
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+@contextmanager
+def unless_in_use(lock: Path) -> Iterator[bool]:
+    """Whether nobody keeps this file in use, for certain; within, nobody begins to."""
+    if sys.platform == "win32":
+        yield False
+        return
+    import fcntl
+
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
+
+
 @contextmanager
 def staging_folder(out: Path) -> Iterator[Path]:
     """An empty folder beside `out`, to be filled and moved there. It is gone in the end; if a kill leaves it behind,

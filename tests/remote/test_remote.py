@@ -2,6 +2,9 @@
 
 import errno
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +18,7 @@ from lexinvariant.remote import (
     Lease,
     RemoteFolder,
     StoreError,
+    cache,
     folder,
     is_remote,
     lease,
@@ -159,6 +163,88 @@ def test_two_processes_do_not_fetch_the_same(
     second.join()
     assert copies[0] == copies[1] and read(copies[0]) == OLD
     assert FlakyStore.requests["get"] == len(OLD)
+
+
+class TestBound:
+    """Copies make room for others: those of 1,000 bytes in a cache of 2,500."""
+
+    HOLD = "import sys; from lexinvariant.remote import local_copy; print(local_copy(sys.argv[1]), flush=True); input()"
+
+    @pytest.fixture(autouse=True)
+    def small_cache(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("LEXINVARIANT_CACHE_GB", "2.5e-6")
+        monkeypatch.setattr(cache, "_kept", {})
+        FlakyStore.heal(fails=False)
+
+    def uploaded(self, tmp_path: Path, name: str) -> str:
+        url = f"file://{tmp_path}/store/{name}"
+        RemoteFolder(url).upload(written(tmp_path / name, {"a.bin": name.encode() * 1000}))
+        return url
+
+    def used_long_ago(self, copy: Path, when: int) -> None:
+        """As if its process had ended then."""
+        os.close(cache._kept.pop(copy))
+        os.utime(cache._lock_of(copy), (when, when))
+
+    def test_the_copy_that_was_not_used_for_longest_goes(self, tmp_path: Path) -> None:
+        first, second, third, fourth = (self.uploaded(tmp_path, name) for name in "abcd")
+        copies = [local_copy(first), local_copy(second)]
+        for when, copy in enumerate(copies):
+            self.used_long_ago(copy, when)
+        self.used_long_ago(local_copy(first), 2)
+        third_copy = local_copy(third)
+        assert [copy.is_dir() for copy in copies] == [True, False]
+        assert read(local_copy(first)) == {"a.bin": b"a" * 1000}
+        # Both are in use: the cache grows beyond its bound.
+        assert read(local_copy(fourth)) == {"a.bin": b"d" * 1000}
+        assert copies[0].is_dir() and third_copy.is_dir()
+
+    def test_what_was_replaced_goes(self, tmp_path: Path) -> None:
+        url = f"file://{tmp_path}/store/mine"
+        copies = []
+        for i in range(4):
+            RemoteFolder(url).upload(written(tmp_path / "x", {"a.bin": bytes([i]) * 1000}))
+            copies.append(local_copy(url))
+            self.used_long_ago(copies[-1], i)
+        assert [copy.is_dir() for copy in copies] == [False, False, True, True]
+
+    def test_what_another_process_uses_stays_until_it_ends(self, tmp_path: Path) -> None:
+        first, second, third = (self.uploaded(tmp_path, name) for name in "abc")
+        command = [sys.executable, "-c", self.HOLD, first]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as user:
+            assert user.stdout is not None
+            used = Path(user.stdout.readline().rstrip())
+            os.utime(cache._lock_of(used), (0, 0))
+            self.used_long_ago(local_copy(second), 1)
+            self.used_long_ago(local_copy(third), 2)
+            assert read(used) == {"a.bin": b"a" * 1000}
+            user.kill()
+        local_copy(second)
+        assert not used.exists()
+
+    def test_a_kill_while_one_is_removed_leaves_no_part_of_it_to_use(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first, second, third = (self.uploaded(tmp_path, name) for name in "abc")
+        for when, url in enumerate((first, second)):
+            self.used_long_ago(local_copy(url), when)
+
+        def kill(*_: object, **__: object) -> None:
+            raise KilledError
+
+        with monkeypatch.context() as patch, pytest.raises(KilledError):
+            patch.setattr(cache.shutil, "rmtree", kill)
+            local_copy(third)
+        unfinished = [path for path in cache.copies_folder().glob("*/*.part") if path.is_dir()]
+        assert len(unfinished) == 1
+        (unfinished[0] / "a.bin").unlink()
+        assert read(local_copy(first)) == {"a.bin": b"a" * 1000}
+
+    @pytest.mark.parametrize("given", ["much", "nan", "-1"])
+    def test_a_bound_that_is_none(self, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("LEXINVARIANT_CACHE_GB", given)
+        with pytest.raises(UserError, match=f"is a number of gigabytes, not '{given}'"):
+            local_copy(self.uploaded(tmp_path, "a"))
 
 
 def test_a_folder_that_is_replaced_while_it_is_read(store: str, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +133,29 @@ def test_a_shard_with_wrong_bytes_is_refused_before_it_is_used(tmp_path: Path, s
     shard.write_bytes(shard.read_bytes()[::-1])
     with pytest.raises(UserError, match=f"{suffix} is corrupt, its hash does not match"):
         open_data(tmp_path / "corpus")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("suffix", ["tokens", "documents"])
+def test_a_shard_that_loses_its_end_while_it_is_read_is_told(
+    tmp_path: Path, suffix: str, packed: bool
+) -> None:
+    pieces = make(tmp_path, ["some text"] * 50).split("train", 4, packed)
+    shard = tmp_path / "corpus" / f"train-00000.{suffix}"
+    os.truncate(shard, 0)  # to read it now would be the end of this process
+    with pytest.raises(UserError, match=f"{suffix} has lost its end while it was in use"):
+        pieces.batch(0, 0, 2)
+
+
+def test_a_shard_that_is_replaced_while_it_is_read_is_read_on(tmp_path: Path) -> None:
+    pieces = make(tmp_path, ["some text"] * 50).split("train", 4)
+    before = pieces.batch(0, 0, 2)
+    shard = tmp_path / "corpus" / "train-00000.tokens"
+    shard.unlink()
+    np.testing.assert_array_equal(pieces.batch(0, 0, 2).tok_BT, before.tok_BT)
+    (tmp_path / "other").touch()
+    (tmp_path / "other").rename(shard)
+    np.testing.assert_array_equal(pieces.batch(0, 0, 2).tok_BT, before.tok_BT)
 
 
 def test_hashes_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

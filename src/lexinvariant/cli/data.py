@@ -4,13 +4,13 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from lexinvariant.cli.paths import local_path
 from lexinvariant.errors import UserError
-from lexinvariant.remote import is_remote, local_copy, uploaded
+from lexinvariant.remote import local_copy, uploaded
 from lexinvariant.text import SPLITS, Corpus, Manifest, prepare
 from lexinvariant.text.collect import collect
 from lexinvariant.text.collection import COLLECTION_FILE, Collection
@@ -150,11 +150,9 @@ def collection_summary(collection: Collection) -> str:
 
 def _collect(arguments: Collect) -> None:
     *sources, out = _sources_and_out(arguments.paths, "collect")
-    if is_remote(out):
-        raise UserError("A collection is written to a local folder: give one, and `data prepare` an address.")
     collection = collect(
         sources,
-        Path(out),
+        local_path(out),
         languages=arguments.languages,
         megabytes=arguments.megabytes,
         log=lambda line: print(line, file=sys.stderr, flush=True),

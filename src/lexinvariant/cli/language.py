@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from lexinvariant.cli.paths import local_path
 from lexinvariant.errors import UserError
 
 
@@ -105,7 +106,7 @@ def main(argv: list[str]) -> int:
     from lexinvariant.decipher.build_language import build_language
 
     started = time.monotonic()
-    out = arguments.out or Path(arguments.name)
+    out = arguments.out or local_path(arguments.name)
     build_language(
         arguments.name,
         arguments.text,

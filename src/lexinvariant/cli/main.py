@@ -69,7 +69,10 @@ def run(name: str, argv: list[str]) -> int:
         raise UserError(
             f"There is no command {name!r}: did you mean `lexinvariant {nearest(name, COMMANDS)}`?"
         )
-    return importlib.import_module(f"lexinvariant.cli.{name}").main(argv)
+    from lexinvariant.cli.paths import LOCAL_PATHS  # loads tyro: not for --version
+
+    with LOCAL_PATHS:
+        return importlib.import_module(f"lexinvariant.cli.{name}").main(argv)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
+from lexinvariant.cli.paths import local_path
 from lexinvariant.errors import UserError
 from lexinvariant.text import train_tokenizer
 
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
     *sources, out = arguments.paths
     vocab = train_tokenizer(
         sources,
-        Path(out),
+        local_path(out),
         size=arguments.size,
         max_bytes=arguments.max_bytes,
         progress=sys.stdout.isatty(),  # the library ends the process where it cannot print

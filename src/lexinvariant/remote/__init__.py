@@ -11,7 +11,8 @@ whoever reads it finds one whole folder, the old or the new, at whatever moment 
 compared with its hash.
 """
 
-from lexinvariant.remote.copies import cache_folder, cache_name, local_copy, uploaded
+from lexinvariant.remote.cache import cache_folder, cache_name
+from lexinvariant.remote.copies import local_copy, uploaded
 from lexinvariant.remote.folder import (
     Contents,
     DamagedFileError,

@@ -1,7 +1,5 @@
 """From a local folder to the store, and from the store to a copy that is fetched once."""
 
-import hashlib
-import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -10,22 +8,9 @@ from pathlib import Path
 
 from lexinvariant.errors import UserError
 from lexinvariant.locks import lock_folder
+from lexinvariant.remote.cache import cache_name, copies_folder, keep_copy, make_room, unfinished_copy
 from lexinvariant.remote.folder import Contents, DamagedFileError, RemoteFolder, is_remote
 from lexinvariant.remote.lease import Lease
-
-
-def cache_folder() -> Path:
-    """Where copies lie: LEXINVARIANT_CACHE, or the user's own folder for such things."""
-    if chosen := os.environ.get("LEXINVARIANT_CACHE"):
-        return Path(chosen).expanduser().resolve()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lexinvariant"
-
-
-def cache_name(url: str) -> str:
-    """A folder's name for an address: no two have the same, and people recognise it."""
-    url = url.rstrip("/")
-    end = re.sub(r"[^\w.-]", "_", url.rpartition("/")[2])
-    return f"{end}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
 
 
 def local_copy(place: str | Path) -> Path:
@@ -33,14 +18,16 @@ def local_copy(place: str | Path) -> Path:
     if not is_remote(place):
         return Path(place).expanduser()
     url = str(place).rstrip("/")
-    copies = cache_folder() / "copies" / cache_name(url)
+    copies = copies_folder() / cache_name(url)
     copies.mkdir(parents=True, exist_ok=True)
     remote, inside, contents = _find(url)
     while True:
         wanted = contents.below(inside)
         copy = copies / wanted.hash[:16]
+        keep_copy(copy)
         if copy.is_dir():
             return copy
+        make_room(copy, sum(entry.size for entry in wanted.files.values()))
         try:
             with lock_folder(copies, f"waiting for another process that fetches {url}", waits=True):
                 if not copy.is_dir():
@@ -53,7 +40,7 @@ def local_copy(place: str | Path) -> Path:
 
 
 def _fetch(remote: RemoteFolder, inside: str, contents: Contents, copy: Path) -> None:
-    unfinished = copy.with_name(f"{copy.name}.part")  # what a kill leaves here is gone on with
+    unfinished = unfinished_copy(copy)  # what a kill leaves here is gone on with
     unfinished.mkdir(exist_ok=True)
     remote.download(contents, unfinished, inside=inside)
     unfinished.rename(copy)

@@ -173,6 +173,10 @@ class Pieces:
         self._documents: list[NDArray[np.int64]] = [
             _map(corpus.folder / shard.documents_file, np.dtype("<i8")) for shard in shards
         ]
+        files = [
+            [corpus.folder / name for name in (shard.tokens_file, shard.documents_file)] for shard in shards
+        ]
+        self._mapped = [{path: path.stat() for path in paths} for paths in files]
         self._first_token = _starts([shard.tokens for shard in shards])
         self._first_document = _starts([shard.documents for shard in shards])
         if packed:
@@ -246,6 +250,7 @@ class Pieces:
         shard_B = np.searchsorted(self._first_document, document_B, side="right") - 1
         skipped_B = (piece_B - self._first_piece[document_B]) * self.length
         local_B = document_B - self._first_document[shard_B]
+        self._check_whole(shard_B)
         for row, (shard, local, skipped) in enumerate(zip(shard_B, local_B, skipped_B, strict=True)):
             begin, end = self._documents[shard][local : local + 2]
             piece = self._tokens[shard][begin + skipped : min(begin + skipped + self.length, end)]
@@ -256,6 +261,8 @@ class Pieces:
         self, piece_B: NDArray[np.int64], tok_BT: NDArray[np.int32], mask_BT: NDArray[np.bool_]
     ) -> None:
         mask_BT[:] = True
+        first_B, last_B = piece_B * self.length, (piece_B + 1) * self.length - 1
+        self._check_whole(np.searchsorted(self._first_token, [first_B, last_B], side="right") - 1)
         for row, at in enumerate(piece_B * self.length):
             filled = 0
             shard = int(np.searchsorted(self._first_token, at, side="right")) - 1
@@ -264,6 +271,15 @@ class Pieces:
                 part = self._tokens[shard][begin : begin + self.length - filled]
                 tok_BT[row, filled : filled + len(part)] = part
                 filled, shard = filled + len(part), shard + 1
+
+    def _check_whole(self, shards: NDArray[np.int64]) -> None:
+        """Before what is mapped is read: where a file has lost its end, that would end the process without a word."""
+        for shard in np.unique(shards):
+            for path, then in self._mapped[shard].items():
+                with suppress(FileNotFoundError):  # what was removed or replaced stays mapped as it was
+                    now = path.stat()
+                    if now.st_size < then.st_size and now.st_ino == then.st_ino:
+                        raise UserError(f"{path} has lost its end while it was in use: {_REMEDY}")
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
