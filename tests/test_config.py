@@ -110,6 +110,7 @@ def test_a_run_that_cannot_be_is_an_error(fields: dict[str, Any], sentence: str)
         ({"optimizer": {"rate": float("inf")}}, "optimizer.rate is inf: give a finite number"),
         ({"run": {"log_every": 0}}, "run.log_every is 0: give a number of at least 1"),
         ({"run": {"stop_after_minutes": float("nan")}}, "run.stop_after_minutes is nan"),
+        ({"run": {"spike_factor": -1.0}}, "run.spike_factor is -1.0: give a number above 1, or 0"),
         ({"data": {"path": 3}}, "data.path is 3: give a text"),
         ({"sharding": {"data": -1}}, "sharding.data is -1: give a number of at least 0"),
         ({"seed": 1 << 70}, "seed is .*: give a number of at most 63 bits"),

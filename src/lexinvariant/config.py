@@ -348,7 +348,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         counts = ("eval_every", "eval_sequences", "save_every", "keep_last", "log_every")
         check_settings(self, "run.", dict.fromkeys(counts, 1) | {"keep_best": 0, "stop_after_minutes": 0})
-        if 0 < self.spike_factor <= 1:
+        if self.spike_factor != 0 and self.spike_factor <= 1:
             raise UserError(f"run.spike_factor is {self.spike_factor}: give a number above 1, or 0 for none.")
 
 

@@ -3,6 +3,7 @@ is told in a sentence.
 """
 
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,21 @@ LARGEST_FILE = 1 << 28
 """Bytes; the manifest of the largest corpus is far below."""
 MOST_NESTED = 64
 """Levels of lists and objects: whoever walks through a value may do so by recursion."""
+
+
+def expand_user(place: str | Path) -> Path:
+    """With the user's home for ~. A file may be called ~x where there is no user x: then it stays what it is."""
+    return Path(os.path.expanduser(place))  # noqa: PTH111 (Path.expanduser fails there)
+
+
+def user_cache() -> Path:
+    """Our folder among the user's caches."""
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen) / "lexinvariant"
+    home = expand_user("~")
+    if not home.is_absolute():
+        raise UserError("This user has no home for copies to lie in: let LEXINVARIANT_CACHE name a folder.")
+    return home / ".cache" / "lexinvariant"
 
 
 def parse_json(data: str | bytes, name: str, remedy: str) -> Any:

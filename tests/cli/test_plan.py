@@ -32,6 +32,8 @@ def test_what_does_not_fit_is_told_with_what_would(capsys: pytest.CaptureFixture
         (["--mesh", "1x5", "--batch-size", "5"], "--sharding.fsdp 5 does not divide the width 64"),
         (["--mesh", "8x8"], "A batch of 32 in 1 part(s) cannot be split over 64 devices"),
         (["--utilisation", "2"], "--hbm and --tokens are at least 0"),
+        (["--hbm", "nan"], "--hbm is nan: give a finite number"),
+        (["--tokens", "inf"], "--tokens is inf: give a finite number"),
     ],
 )
 def test_plans_that_cannot_be(options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,15 +3,20 @@
 import errno
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import fsspec
 import pytest
 
+from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.errors import UserError
 from lexinvariant.remote import (
     DamagedFileError,
@@ -278,7 +283,13 @@ def test_a_damaged_file_is_refused(damage: str, store: str, tmp_path: Path) -> N
     assert read(local_copy(store)) == OLD
 
 
-@pytest.mark.parametrize("name", ["../outside", "/etc/outside", "a/../../b", "a\\..\\b", "C:x", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../outside", "/etc/outside", "a/../../b", "a\\..\\b", "C:x", ""),
+        *("a/", "a//b", "./a", "a\nb", "a\0b", "\ud800", "/".join(["a"] * 2000)),
+    ],
+)
 def test_contents_cannot_lie_outside(name: str, store: str, tmp_path: Path) -> None:
     RemoteFolder(store).upload(written(tmp_path / "old", OLD))
     contents = on_the_store(store) / "contents.json"
@@ -297,6 +308,27 @@ def test_contents_that_are_none(text: str, store: str) -> None:
     (on_the_store(store) / "contents.json").write_text(text)
     with pytest.raises(UserError, match=r"contents\.json .*: upload the folder again\.$"):
         local_copy(store)
+
+
+@pytest.mark.parametrize("url", ["file:///", "s3://", "memory://"])
+def test_an_address_that_names_no_folder(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=f"^{url} names no folder"):
+        RemoteFolder(url)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose user is a number that nobody knows."""
+    for name in ("LEXINVARIANT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda place: place)
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    with pytest.raises(UserError, match="let LEXINVARIANT_CACHE name a folder"):
+        local_copy("file:///anywhere")
+    keep_compiled_programs()
+    assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
+    assert local_copy("~nobody/x") == Path("~nobody/x")
 
 
 def test_a_store_that_never_works_is_told_in_one_sentence(store: str, tmp_path: Path) -> None:
@@ -370,6 +402,45 @@ class TestLease:
         left._write()
         with Lease(RemoteFolder(store), "a folder"):
             pass
-        RemoteFolder(store).write("lease.json", b'{"holder": "a machine", "token": "0", "time": 1e9}')
-        with Lease(RemoteFolder(store), "another folder"):
+        for when in ("1e9", "null", "1" + "0" * 400):
+            left_by_another = f'{{"holder": "a machine", "token": "0", "time": {when}}}'
+            RemoteFolder(store).write("lease.json", left_by_another.encode())
+            with Lease(RemoteFolder(store), "another folder"):
+                pass
+
+    def test_what_a_lease_says_is_shown_as_plain_text(
+        self, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(lease, "SILENCE", 0.05)
+        record = {"holder": "\x1b]0;x\x07\n" + "y" * 1000, "token": "0", "time": time.time()}
+        RemoteFolder(store).write("lease.json", json.dumps(record).encode())
+        with Lease(RemoteFolder(store)):
             pass
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1 and "\x1b" not in told and len(told) < 400
+
+    def test_of_two_that_begin_at_once_one_uploads(self, store: str, tmp_path: Path) -> None:
+        """Both have seen nobody: the one that wrote its name last goes on."""
+        FlakyStore.heal(fails=False)
+        with pytest.raises(StoreError, match="has taken over"), upload_to(store) as folder:
+            written(folder, OLD)
+            RemoteFolder(store).write("lease.json", b'{"holder": "another", "token": "x", "time": 1e9}')
+        assert RemoteFolder(store).contents() is None
+
+
+def upload_to(store: str) -> AbstractContextManager[Path]:
+    return uploaded(store, kind="corpus", recognised_by="manifest.json", replaces=True)
+
+
+def test_what_a_killed_upload_leaves_on_this_machine_goes_with_the_next(store: str, tmp_path: Path) -> None:
+    FlakyStore.heal(fails=False)
+    waiting = tmp_path / "cache" / "uploads"
+    with upload_to(store) as folder:
+        written(folder, OLD)
+        [staged] = waiting.iterdir()
+        shutil.copytree(staged, left := staged.with_name(re.sub("partial-.*", "partial-1-abc", staged.name)))
+    assert list(waiting.iterdir()) == [left]
+    with upload_to(store) as folder:
+        written(folder, NEW)
+    assert not list(waiting.iterdir())
+    assert read(local_copy(store)) == NEW

@@ -19,11 +19,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from lexinvariant import presets
 from lexinvariant.cli.main import main
 from lexinvariant.config import ShardingConfig
 from lexinvariant.errors import UserError
 from lexinvariant.processes import python_command
-from lexinvariant.training import distributed, hosts, sharding
+from lexinvariant.text import open_data
+from lexinvariant.training import distributed, hosts, loop, sharding
 from lexinvariant.training.distributed import Cluster, find_cluster
 from lexinvariant.training.metrics import read_metrics
 
@@ -269,6 +271,33 @@ def test_processes_of_one_node_share_its_gpus(tasks: str, visible: str, local: s
     assert find_cluster("", environment) == Cluster({"local_device_ids": mine})
 
 
+@pytest.mark.parametrize(("tasks", "local"), [("0", "0"), ("2", "x"), ("2", None)])
+def test_a_scheduler_that_does_not_say_which_gpus_are_whose(tasks: str, local: str | None) -> None:
+    environment = {"SLURM_NTASKS": "2", "SLURM_STEP_NODELIST": "a", "SLURM_STEP_TASKS_PER_NODE": tasks}
+    environment |= {"CUDA_VISIBLE_DEVICES": "0,1"} | ({"SLURM_LOCALID": local} if local else {})
+    assert find_cluster("", environment) == Cluster({})
+
+
+def test_hosts_with_other_settings_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    seen: list[np.ndarray[Any, Any]] = []
+
+    def gathered(here: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The first time that of a host with the same, and then of the first time."""
+        seen.append(here)
+        return np.stack([here, seen[0]])
+
+    monkeypatch.setattr(hosts.multihost_utils, "process_allgather", gathered)
+    config, data = presets.preset("tiny"), open_data("markov12")
+    loop._check_hosts(config, data, tmp_path)
+    loop._check_hosts(config.changed({"data.path": "elsewhere"}), data, tmp_path)
+    for other in (config.changed({"seed": 5}), config.changed({"run.save_every": 3})):
+        with pytest.raises(UserError, match="start all with the same command"):
+            loop._check_hosts(other, data, tmp_path)
+    with pytest.raises(UserError, match="start all with the same command"):
+        loop._check_hosts(config, data, tmp_path / "other")
+
+
 @pytest.mark.parametrize(
     "environment",
     [{"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JOB_COMPLETION_INDEX": "0"}, {"PMI_SIZE": "2"}],
@@ -284,10 +313,21 @@ def test_where_the_others_cannot_be_found_without_a_package_it_is_named(
     assert find_cluster("", environment) == Cluster(method)
 
 
-@pytest.mark.parametrize("wrong", ["localhost", "localhost:1", "localhost:1,2", "localhost:1,2,2", "a:b,2,1"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("localhost", "localhost:1", "localhost:1,2", "localhost:1,2,2", "a:b,2,1"),
+        *("localhost:0,2,1", "localhost:65536,2,1", "localhost:٣,2,1", "localhost:1,99999999,1"),
+    ],
+)
 def test_a_place_among_processes_that_cannot_be(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "tiny", "--distributed", wrong]) == 2
     assert "--distributed is coordinator:port,N,i" in capsys.readouterr().err
+
+
+def test_a_heartbeat_of_years(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "tiny", "--distributed", "a:1,1,0", "--heartbeat-seconds", "99999999999"]) == 2
+    assert "give at most 86400" in capsys.readouterr().err
 
 
 def test_devices_that_no_axis_uses_are_told_where_there_are_several_processes(

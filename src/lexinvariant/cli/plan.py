@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from lexinvariant import presets
+from lexinvariant.checks import finite_number
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError, nearest
 from lexinvariant.training.devices import DEVICES, Device
@@ -72,6 +73,8 @@ def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant plan {name}")
     data, fsdp = _mesh(arguments.mesh)
     device = _device(arguments.device)
+    for option in ("hbm", "tokens", "utilisation"):
+        finite_number(getattr(arguments, option), f"--{option}")
     if arguments.hbm < 0 or arguments.tokens < 0 or not 0 <= arguments.utilisation <= 1:
         raise UserError("--hbm and --tokens are at least 0, and --utilisation is a share from 0 to 1.")
 

@@ -17,6 +17,8 @@ from lexinvariant.remote import is_remote
 from lexinvariant.text.frequency import ADVICE, still_counting
 from lexinvariant.training.distributed import find_cluster, run_in_cluster
 
+LONGEST_HEARTBEAT = 86_400  # seconds
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -108,7 +110,10 @@ def main(argv: list[str]) -> int:
     name, *rest = argv
     default = Arguments(out=f"runs/{name}", config=presets.preset(name))
     arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")
-    whole_number(arguments.heartbeat_seconds, "--heartbeat-seconds", least=1)
+    if whole_number(arguments.heartbeat_seconds, "--heartbeat-seconds", least=1) > LONGEST_HEARTBEAT:
+        raise UserError(
+            f"--heartbeat-seconds is {arguments.heartbeat_seconds}: give at most {LONGEST_HEARTBEAT}."
+        )
     cluster = find_cluster(arguments.distributed, os.environ)
     if cluster is None:
         return _train(name, rest, arguments, default)

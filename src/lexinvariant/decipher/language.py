@@ -26,7 +26,7 @@ from lexinvariant.decipher.calibration import Calibration
 from lexinvariant.decipher.ngram import NGram
 from lexinvariant.decipher.verdict import KindClassifier
 from lexinvariant.errors import UserError
-from lexinvariant.files import read_json_object
+from lexinvariant.files import expand_user, read_json_object
 
 if TYPE_CHECKING:
     from lexinvariant.decipher.judge_lm import JudgeLM
@@ -279,7 +279,7 @@ class _FoldTable(dict[int, str]):
 
 def load_language(place: str | Path = ENGLISH) -> Language:
     """A bundled language by its name, or one in a folder that `lexinvariant language build` wrote."""
-    return _bundled(place) if place in bundled_languages() else _read(Path(place).expanduser())
+    return _bundled(place) if place in bundled_languages() else _read(expand_user(place))
 
 
 def bundled_languages() -> list[str]:

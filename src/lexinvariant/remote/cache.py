@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import expand_user, user_cache
 from lexinvariant.locks import keep_in_use, lock_folder, unless_in_use
 
 GIGABYTES = 100.0
@@ -20,8 +21,8 @@ _kept: dict[Path, int] = {}
 def cache_folder() -> Path:
     """LEXINVARIANT_CACHE, or the user's own folder for such things."""
     if chosen := os.environ.get("LEXINVARIANT_CACHE"):
-        return Path(chosen).expanduser().resolve()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lexinvariant"
+        return expand_user(chosen).resolve()
+    return user_cache()
 
 
 def copies_folder() -> Path:

@@ -1,14 +1,21 @@
 """From a local folder to the store, and from the store to a copy that is fetched once."""
 
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from lexinvariant.errors import UserError
-from lexinvariant.locks import lock_folder
-from lexinvariant.remote.cache import cache_name, copies_folder, keep_copy, make_room, unfinished_copy
+from lexinvariant.files import expand_user
+from lexinvariant.locks import lock_folder, staging_folder
+from lexinvariant.remote.cache import (
+    cache_folder,
+    cache_name,
+    copies_folder,
+    keep_copy,
+    make_room,
+    unfinished_copy,
+)
 from lexinvariant.remote.folder import Contents, DamagedFileError, RemoteFolder, is_remote
 from lexinvariant.remote.lease import Lease
 
@@ -16,7 +23,7 @@ from lexinvariant.remote.lease import Lease
 def local_copy(place: str | Path) -> Path:
     """A local folder as it is; one on a store, or a folder within it, as a copy that is fetched once."""
     if not is_remote(place):
-        return Path(place).expanduser()
+        return expand_user(place)
     url = str(place).rstrip("/")
     copies = copies_folder() / cache_name(url)
     copies.mkdir(parents=True, exist_ok=True)
@@ -71,14 +78,16 @@ def uploaded(out: str, *, kind: str, recognised_by: str, replaces: bool) -> Iter
         yield Path(out)
         return
     remote = RemoteFolder(out)
-    with Lease(remote), tempfile.TemporaryDirectory(prefix="lexinvariant-") as temporary:
+    waiting = cache_folder() / "uploads" / cache_name(out)
+    with Lease(remote) as lease, staging_folder(waiting) as staged:
         before = remote.contents()
         if before is not None and recognised_by not in before.files:
             raise UserError(f"{out} exists and is no {kind}: choose another place, it will not be touched.")
         if before is not None and not replaces:
             raise UserError(f"{out} holds a {kind} already: choose another place or give --overwrite.")
-        folder = Path(temporary) / cache_name(out)
+        folder = staged / waiting.name
         yield folder
+        lease.check()
         paths = [path for path in folder.rglob("*") if path.is_file()]
         files = {path.relative_to(folder).as_posix(): path for path in paths}
         remote.upload(files, send_all=before is not None)

@@ -26,6 +26,8 @@ FIRST_WAIT = 0.5
 """Seconds before the second attempt; each further one waits twice as long."""
 TRANSFERS = 8
 """Files that are on their way at once."""
+DEEPEST = 32
+"""Folders within folders."""
 LONGEST_CAUSE = 200  # characters of another library's complaint
 
 
@@ -76,21 +78,30 @@ class Contents:
         if record.get("format") != FORMAT or not isinstance(files, dict):
             raise UserError(f"{where} is not what this release of lexinvariant writes: {remedy}")
         for name, entry in files.items():
-            parts = PurePosixPath(name).parts
-            is_inside = parts and ".." not in parts and not re.search(r"^/|[\\:\0]", name)
-            if not is_inside or not isinstance(entry, dict) or entry.keys() != {"size", "sha256"}:
+            if not _is_inside(name) or not isinstance(entry, dict) or entry.keys() != {"size", "sha256"}:
                 raise UserError(f"{where} is damaged (at {name!r}): {remedy}")
-            if type(entry["size"]) is not int or not re.fullmatch(r"[0-9a-f]{64}", str(entry["sha256"])):
+            if (
+                type(entry["size"]) is not int
+                or entry["size"] < 0
+                or not re.fullmatch(r"[0-9a-f]{64}", str(entry["sha256"]))
+            ):
                 raise UserError(f"{where} is damaged (at {name!r}): {remedy}")
         return cls({name: FileEntry(**entry) for name, entry in files.items()})
+
+
+def _is_inside(name: str) -> bool:
+    """Whether this is the name of a file in a folder, or in a folder within it, on whatever system."""
+    path = PurePosixPath(name)
+    is_plain = name.isprintable() and not re.search(r"^/|[\\:]", name) and path.as_posix() == name
+    return is_plain and 0 < len(path.parts) <= DEEPEST and ".." not in path.parts
 
 
 class RemoteFolder:
     """A folder on an object store. One process writes to it at a time (`lease.py`), any may read."""
 
     def __init__(self, url: str) -> None:
+        self._fs, self._root = _open_store(url)
         self.url = url.rstrip("/")
-        self._fs, self._root = _open_store(self.url)
         self._damaged: set[str] = set()
 
     def read(self, name: str) -> bytes | None:
@@ -285,7 +296,9 @@ def _open_store(url: str) -> tuple[Any, str]:
     import fsspec
     from fsspec.registry import known_implementations
 
-    protocol = url.partition("://")[0]
+    protocol, _, path = url.partition("://")
+    if not path.strip("/"):
+        raise UserError(f"{url} names no folder: give one, such as s3://bucket/mine.")
     try:
         options = {"auto_mkdir": True} if protocol in ("file", "local") else {}
         fs, root = fsspec.core.url_to_fs(url, **options)

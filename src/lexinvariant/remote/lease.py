@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from typing import Any, Self
 
+from lexinvariant.checks import finite_number
 from lexinvariant.errors import UserError
 from lexinvariant.files import parse_json_object
 from lexinvariant.remote.folder import RemoteFolder, StoreError
@@ -54,13 +55,13 @@ class Lease:
         """Raise if another has taken it, as it may when nothing was heard from here for long."""
         found = self._read()
         if found is not None and not self._is_own(found):
-            raise StoreError(f"{found.get('holder')} has taken over {self._remote.url}: stop one of the two.")
+            raise StoreError(f"{_holder(found)} has taken over {self._remote.url}: stop one of the two.")
 
     def _wait_for_others(self) -> None:
         first = self._read()
         if first is None or self._is_own(first) or _age(first) > LONG_AGO:
             return
-        holder = first.get("holder")
+        holder = _holder(first)
         print(
             f"waiting up to {SILENCE:.0f} s to see whether {holder} still writes to {self._remote.url}",
             file=sys.stderr,
@@ -100,5 +101,12 @@ class Lease:
 
 
 def _age(record: dict[str, Any]) -> float:
-    written = record.get("time")
-    return time.time() - written if isinstance(written, (int, float)) else LONG_AGO + 1
+    try:
+        return time.time() - finite_number(record.get("time"), "time")
+    except UserError:
+        return LONG_AGO + 1
+
+
+def _holder(record: dict[str, Any]) -> str:
+    """As it may be shown on a terminal."""
+    return "".join(c for c in str(record.get("holder"))[:100] if c.isprintable())

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.errors import UserError
-from lexinvariant.files import read_json_object
+from lexinvariant.files import expand_user, read_json_object
 from lexinvariant.text.batch import Batch, check_pieces, check_split_name, shuffled_pieces
 from lexinvariant.text.manifest import MANIFEST_FILE, Manifest
 from lexinvariant.text.tags import WORDS
@@ -33,7 +33,7 @@ class Corpus:
     @classmethod
     def open(cls, path: Path | str, *, verify: bool = False) -> "Corpus":
         """File sizes are always checked, and with `verify` every byte against its hash."""
-        folder = Path(path).expanduser()
+        folder = expand_user(path)
         if not folder.exists():
             raise UserError(
                 f"there is no prepared corpus at {folder}{nearest_file(folder)} "

@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 
 from lexinvariant.errors import UserError, nearest
+from lexinvariant.files import expand_user
 
 File = tuple[str, bytes]
 """A file's path in its package, and what it holds."""
@@ -140,7 +141,7 @@ def installed_python(names: Sequence[str] = ()) -> list[Package]:
 
 
 def folder_package(place: str) -> Package:
-    folder = Path(place).expanduser()
+    folder = expand_user(place)
     if not folder.is_dir():
         raise UserError(
             f"there is no folder {place}: give folders, debian:NAME, npm:NAME, python:NAME, a manifest.json, or the "

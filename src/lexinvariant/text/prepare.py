@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from lexinvariant.checks import finite_number
 from lexinvariant.errors import UserError
+from lexinvariant.files import expand_user
 from lexinvariant.locks import staging_folder
 from lexinvariant.text.batch import SPLITS
 from lexinvariant.text.formats import Document, ReadProgress
@@ -170,7 +171,7 @@ def prepare(
             f"valid and test fractions of {valid_fraction} and {test_fraction} leave nothing to train on: "
             "give fractions from 0 that sum to less than 1"
         )
-    out = out.expanduser().resolve()
+    out = expand_user(out).resolve()
     _check_out(out, overwrite)
     vocabulary = load_vocab(vocab)
     read, tag_filter = ReadProgress(), TagFilter(tags, exclude_tags)

@@ -31,6 +31,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import expand_user
 from lexinvariant.text import hub, stdlib
 from lexinvariant.text.formats import (
     JSON_LINES,
@@ -119,7 +120,7 @@ def read_documents(spec: str, *, progress: ReadProgress | None = None) -> Iterat
 def size_on_disk(spec: str) -> int | None:
     """Bytes that reading the source will read from files, or None where nobody knows."""
     parsed = SourceSpec.parse(spec)
-    path = Path(parsed.place).expanduser()
+    path = expand_user(parsed.place)
     if parsed.limit is not None or _is_virtual(parsed.place) or not path.exists():
         return None
     return sum(file.stat().st_size for file in _files(path)) if path.is_dir() else path.stat().st_size
@@ -153,7 +154,7 @@ def _read_place(spec: SourceSpec, progress: ReadProgress) -> Iterator[Document]:
     for kind, read in _MADE_UP.items():
         if spec.place.startswith(kind):
             return read(_count_of(spec.place, kind))
-    path = Path(spec.place).expanduser()
+    path = expand_user(spec.place)
     if path.is_dir():
         return _read_folder(path, spec, progress)
     if path.is_file():

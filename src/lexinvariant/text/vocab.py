@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.errors import UserError
-from lexinvariant.files import read_json_object
+from lexinvariant.files import expand_user, read_json_object
 
 VOCAB_FILE = "vocab.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -198,7 +198,7 @@ def load_vocab(spec: str | Path) -> Vocab:
 
     if built_in := _built_in(str(spec)):
         return built_in
-    path = Path(spec).expanduser()
+    path = expand_user(spec)
     if path.is_dir():
         return _load_folder(path)
     if path.is_file():

@@ -63,13 +63,13 @@ def find_cluster(wanted: str, environment: Mapping[str, str]) -> Cluster | None:
 
 
 def _parse(wanted: str) -> dict[str, Any]:
-    found = re.fullmatch(r"([^\s,]+:\d+),(\d+),(\d+)", wanted)
-    if not found or not int(found[3]) < int(found[2]):
+    found = re.fullmatch(r"([^\s,]+:(\d{1,5})),(\d{1,7}),(\d{1,7})", wanted, re.ASCII)
+    if not found or not 0 < int(found[2]) < 65536 or not int(found[4]) < int(found[3]):
         raise UserError(
             f"--distributed is coordinator:port,N,i (the address of process 0, the number of processes, and which of "
             f"them this is, from 0) or {ALONE}, not {wanted!r}."
         )
-    return {"coordinator_address": found[1], "num_processes": int(found[2]), "process_id": int(found[3])}
+    return {"coordinator_address": found[1], "num_processes": int(found[3]), "process_id": int(found[4])}
 
 
 def _needs(module: str, package: str) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def _needs(module: str, package: str) -> dict[str, Any]:
 def _share_of_gpus(environment: Mapping[str, str], local: str, per_node: str) -> dict[str, Any]:
     """Left alone, jax gives every process one GPU of its node, also where there are more GPUs than processes."""
     visible = [gpu for gpu in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
-    tasks = re.fullmatch(r"(\d+)(\(x\d+\))?", environment.get(per_node, ""))
-    if not visible or not tasks:
+    tasks = re.fullmatch(r"([1-9]\d*)(\(x\d+\))?", environment.get(per_node, ""), re.ASCII)
+    if not visible or not tasks or not environment.get(local, "").isdecimal():
         return {}
     n_tasks = int(tasks[1])
     if len(visible) % n_tasks:  # the scheduler has given every process its own

@@ -1,5 +1,6 @@
 """What the hosts of one run tell each other beside gradients. All of them have to ask the same in the same order."""
 
+import hashlib
 from collections.abc import Sequence
 
 import jax
@@ -17,6 +18,15 @@ def from_first_host(values: Sequence[int]) -> list[int]:
     if jax.process_count() == 1:
         return list(values)
     return [int(value) for value in multihost_utils.broadcast_one_to_all(np.asarray(values, np.int32))]
+
+
+def differs_between_hosts(what: str) -> bool:
+    """Whether any of them has another text than the first one; on all of them."""
+    if jax.process_count() == 1:
+        return False
+    here = np.frombuffer(hashlib.sha256(what.encode()).digest(), np.int32)
+    every_host = multihost_utils.process_allgather(here)
+    return bool((every_host != every_host[0]).any())
 
 
 def on_first_host(params: Params) -> Params | None:

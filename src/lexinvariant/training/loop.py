@@ -28,7 +28,7 @@ from lexinvariant.text import Data, HuggingFaceVocab, Pieces, Split, WeightedPie
 from lexinvariant.training import init
 from lexinvariant.training.checkpoint import CheckpointStore
 from lexinvariant.training.evaluate import Evaluation, counting_metrics, evaluate
-from lexinvariant.training.hosts import Agreement, from_first_host, on_first_host
+from lexinvariant.training.hosts import Agreement, differs_between_hosts, from_first_host, on_first_host
 from lexinvariant.training.metrics import MetricsLog, NoLog
 from lexinvariant.training.progress import TrainProgress
 from lexinvariant.training.setup import TrainSetup, build, device_batch
@@ -82,6 +82,7 @@ def train(
         LOSSES: [],
     }
 
+    _check_hosts(config, data, folder)
     setup = build(config)
     is_first = jax.process_index() == 0
     if is_first:
@@ -136,6 +137,15 @@ def train(
                     notes={"step": config.steps, **notes_for_model(notes)},
                 )
     return Outcome(int(state.step), finished, folder, last, is_first)
+
+
+def _check_hosts(config: TrainConfig, data: Data, folder: Path) -> None:
+    """With other seeds hosts would mix up two runs, and with other steps or folders wait for each other for ever."""
+    settings = configs.to_json(config.changed({"data.path": ""}))  # that may lie elsewhere, if it is the same
+    if differs_between_hosts(f"{settings} {data.fingerprint} {folder.absolute()}"):
+        raise UserError(
+            "The processes of this run were given different settings, data or folders: start all with the same command."
+        )
 
 
 def _only_run_in(folder: Path) -> AbstractContextManager[None]:
