@@ -165,8 +165,10 @@ def _read_in_order_elsewhere(attempts: Sequence[Attempt]) -> list[Solution]:
     ordered = {attempt.puzzle: _read_in_order(attempt, short=True) for attempt in attempts}
     nats = {p: s.description * s.n_letters + _foreign_nats(p, s.n_letters) for p, s in ordered.items() if s}
     closest = [attempt for attempt in _closest(attempts, nats) if attempt is not attempts[0]]
-    readings = [_read_in_order(attempt) for attempt in closest[:2]]
-    return [reading for reading in readings if reading and reading.reading().probability >= LEAST_READ]
+    found = [reading for attempt in closest[:2] if (reading := _read_in_order(attempt)) is not None]
+    # The language was chosen as well as the key.
+    readings = [replace(reading, log_keys=reading.effort + log(len(attempts))) for reading in found]
+    return [reading for reading in readings if reading.reading().probability >= LEAST_READ]
 
 
 def _read_as(kind: OtherKind, attempts: Sequence[Attempt], was_tried: bool) -> list[TextReading]:
