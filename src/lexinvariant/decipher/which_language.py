@@ -108,7 +108,8 @@ def read_in_best_language(
         p = found.best.reading().probability
         if p >= CERTAIN or (p >= ENOUGH and not _is_stuck(found.best, STRANGE)):
             return replace(found.best, languages={language.name: p} if finds_language else {})
-    attempts = [first] if is_alone else [first, *others]
+    is_hopeless = first.puzzle.is_homophonic and _is_unordered(first.puzzle)  # in any language
+    attempts = [first] if is_alone or is_hopeless else [first, *others]
     if not has_spellings and first.puzzle.count_S.sum() < LEAST_COMPARED:
         found.add(_read_in_order_elsewhere(attempts))
         attempts = [first]
@@ -316,8 +317,7 @@ def _quick_key_nats(attempts: Sequence[Attempt]) -> dict[Puzzle, float]:
 def _may_have_key(puzzle: Puzzle) -> bool:
     """Whether a key of symbols for letters may be found."""
     if puzzle.is_homophonic:
-        is_long = puzzle.count_S.sum() >= homophonic.LEAST_PER_SYMBOL * len(puzzle.symbols)
-        return bool(is_long) and not _is_unordered(puzzle)
+        return bool(puzzle.count_S.sum() >= homophonic.LEAST_PER_SYMBOL * len(puzzle.symbols))
     return puzzle.kind != "ascii" and not _is_flat(puzzle)
 
 
