@@ -22,6 +22,10 @@ SPANISH = (
     "La niña abrió la ventana muy temprano para mirar el mar, pero aquella mañana no había ningún barco en el puerto "
     "y todos los vecinos se habían marchado ya hacia el otro lado de la montaña."
 )
+FRENCH = (
+    "Le vieux gardien du phare monta les marches et alluma la lampe, parce que les nuages arrivaient sur la mer et que "
+    "les navires devaient être rentrés avant la nuit."
+)
 RUSSIAN = (
     "Старый смотритель маяка поднялся по лестнице и зажёг лампу, потому что над морем уже собирались тучи и корабли "
     "должны были вернуться домой до наступления ночи."
@@ -48,7 +52,13 @@ def error_rate(plain: str, read: str) -> float:
 
 @pytest.mark.parametrize(
     ("name", "number", "text"),
-    [("german", 0, GERMAN), ("german", 1, GERMAN), ("spanish", 1, SPANISH), ("russian", 0, RUSSIAN)],
+    [
+        ("german", 0, GERMAN),
+        ("german", 1, GERMAN),
+        ("french", 0, FRENCH),
+        ("spanish", 1, SPANISH),
+        ("russian", 0, RUSSIAN),
+    ],
 )
 def test_a_text_is_read_in_its_language_and_the_language_is_named(
     solver: Solver, name: str, number: int, text: str

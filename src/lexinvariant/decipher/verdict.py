@@ -211,7 +211,7 @@ def verdict_on(
         ruled_out |= {"other-language", "homophonic"}
         if n_symbols <= FEW_SYMBOLS:
             ruled_out |= {"transposition"}
-    unread["random"] += sum(unread.pop(kind) for kind in ruled_out)
+    unread["random"] = unread.get("random", 0.0) + sum(unread.pop(kind, 0.0) for kind in ruled_out)
     kinds = {kind: (1 - p) * share for kind, share in unread.items()}
     kinds[reading.kind] = kinds.get(reading.kind, 0.0) + p
     kinds = dict(sorted(kinds.items(), key=lambda pair: -pair[1]))

@@ -108,7 +108,8 @@ def read_in_best_language(
         p = found.best.reading().probability
         if p >= CERTAIN or (p >= ENOUGH and not _is_stuck(found.best, STRANGE)):
             return replace(found.best, languages={language.name: p} if finds_language else {})
-    attempts = [first] if is_alone else [first, *others]
+    is_hopeless = first.puzzle.is_homophonic and _is_unordered(first.puzzle)  # in any language
+    attempts = [first] if is_alone or is_hopeless else [first, *others]
     if not has_spellings and first.puzzle.count_S.sum() < LEAST_COMPARED:
         found.add(_read_in_order_elsewhere(attempts))
         attempts = [first]
@@ -165,8 +166,10 @@ def _read_in_order_elsewhere(attempts: Sequence[Attempt]) -> list[Solution]:
     ordered = {attempt.puzzle: _read_in_order(attempt, short=True) for attempt in attempts}
     nats = {p: s.description * s.n_letters + _foreign_nats(p, s.n_letters) for p, s in ordered.items() if s}
     closest = [attempt for attempt in _closest(attempts, nats) if attempt is not attempts[0]]
-    readings = [_read_in_order(attempt) for attempt in closest[:2]]
-    return [reading for reading in readings if reading and reading.reading().probability >= LEAST_READ]
+    found = [reading for attempt in closest[:2] if (reading := _read_in_order(attempt)) is not None]
+    # The language was chosen as well as the key.
+    readings = [replace(reading, log_keys=reading.effort + log(len(attempts))) for reading in found]
+    return [reading for reading in readings if reading.reading().probability >= LEAST_READ]
 
 
 def _read_as(kind: OtherKind, attempts: Sequence[Attempt], was_tried: bool) -> list[TextReading]:
@@ -314,8 +317,7 @@ def _quick_key_nats(attempts: Sequence[Attempt]) -> dict[Puzzle, float]:
 def _may_have_key(puzzle: Puzzle) -> bool:
     """Whether a key of symbols for letters may be found."""
     if puzzle.is_homophonic:
-        is_long = puzzle.count_S.sum() >= homophonic.LEAST_PER_SYMBOL * len(puzzle.symbols)
-        return bool(is_long) and not _is_unordered(puzzle)
+        return bool(puzzle.count_S.sum() >= homophonic.LEAST_PER_SYMBOL * len(puzzle.symbols))
     return puzzle.kind != "ascii" and not _is_flat(puzzle)
 
 

@@ -265,23 +265,26 @@ def _measure_published(
 ) -> None:
     """A cipher that was published with its solution, read as it stands in its file."""
     cipher, plain = _read_published(file)
+    puzzle = make_puzzle(cipher, solver.language)
+    if puzzle.count_S.sum() != len(plain):
+        raise UserError(
+            f"{file} is no published cipher: give a ciphertext, an empty line and a plaintext of as many letters."
+        )
     solvers: dict[str, Callable[[], str]] = {OURS: lambda: solver.read([cipher], top=0)[0].plaintext}
     if annealer is not None:
-        puzzle = make_puzzle(cipher, solver.language)
         spacing: Setting = "spaced" if puzzle.spaced else "unspaced"
         solvers[ANNEALER] = lambda: annealer(cipher, "homophonic" if puzzle.is_homophonic else spacing)
     for name, solve in solvers.items():
         started = time.perf_counter()
-        found = "".join(solve().split()).lower()
+        found = _letters(solve())
         seconds = time.perf_counter() - started
         pairs = list(zip(plain, found, strict=True))[: n_letters or None]
         right = float(np.mean([a == b for a, b in pairs]))
-        symbols = len({*cipher} - {*" \n"})
         row = recorder.write(
             PublishedCipher(
                 file=file.name,
                 solver=name,
-                symbols=symbols,
+                symbols=len(puzzle.symbols),
                 letters=len(pairs),
                 right=right,
                 wall_seconds=seconds,
@@ -293,15 +296,14 @@ def _measure_published(
 def _read_published(file: Path) -> tuple[str, str]:
     """A file's ciphertext as it stands, and its plaintext's letters."""
     try:
-        parts = file.read_text("utf-8").strip().split("\n\n")
+        cipher, _, plain = file.read_text("utf-8").strip().partition("\n\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{file} cannot be read: {error}.") from error
-    sizes = [sum(not character.isspace() for character in part) for part in parts]
-    if len(parts) != 2 or sizes[0] != sizes[1]:
-        raise UserError(
-            f"{file} is no published cipher: give a ciphertext, an empty line and a plaintext of as many letters."
-        )
-    return parts[0], "".join(parts[1].split()).lower()
+    return cipher, _letters(plain)
+
+
+def _letters(text: str) -> str:
+    return "".join(character for character in text.lower() if character.isalpha())
 
 
 def error_rate(plain: str, deciphered: str, setting: Setting) -> float:
