@@ -96,6 +96,7 @@ def test_a_run_that_cannot_be_is_an_error(fields: dict[str, Any], sentence: str)
         ({"model": {"norm_eps": 0.0}}, "model.norm_eps is 0.0: give a number above 0"),
         ({"model": {"attention": "magic"}}, "model.attention is 'magic': it is one of auto, xla, cudnn"),
         ({"model": {"width": "64"}}, "model.width is '64': give a whole number"),
+        ({"model": {"context": 10**9}}, "model.context is 1000000000: give at most 1048576"),
         ({"model": {"n_layers": 2.5}}, "model.n_layers is 2.5: give a whole number"),
         ({"model": {"n_layers": True}}, "model.n_layers is True: give a whole number"),
         ({"model": {"smeared_keys": 1}}, "model.smeared_keys is 1: give true or false"),

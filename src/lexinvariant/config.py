@@ -167,6 +167,10 @@ class LexiconConfig:
         return LEXICON_KINDS[self.at_evaluation.kind].is_lexinvariant
 
 
+LONGEST_CONTEXT = 1 << 20
+"""Tokens: already a plan for more would take gigabytes, and attention a petabyte."""
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """A decoder-only Transformer whose token table is an argument."""
@@ -222,6 +226,8 @@ class ModelConfig:
         sizes = ("vocab_size", "context", "n_layers", "width", "n_heads", "head_dim", "hidden")
         others = {"decipher_hidden": 1, "recall_width": 0, "hindsight_layers": 0, "position_buckets": 2}
         check_settings(self, "model.", dict.fromkeys(sizes, 1) | others)
+        if self.context > LONGEST_CONTEXT:
+            raise UserError(f"model.context is {self.context}: give at most {LONGEST_CONTEXT}.")
         if self.position_max_distance <= self.position_buckets // 2:
             raise UserError(
                 f"model.position_max_distance is {self.position_max_distance} and half of the buckets stand for a "

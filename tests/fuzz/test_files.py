@@ -22,6 +22,9 @@ from lexinvariant.errors import UserError
 from lexinvariant.model.folder import read_description
 from lexinvariant.model.tensor_file import read_tensors
 from lexinvariant.model.weights import load_weights, save_model
+from lexinvariant.remote import Lease, RemoteFolder, local_copy
+from lexinvariant.remote import folder as remote_folder
+from lexinvariant.remote import lease as remote_lease
 from lexinvariant.text import (
     CharVocab,
     Corpus,
@@ -181,3 +184,26 @@ def test_a_language(folder: Path, data: st.DataObject) -> None:
 def test_metrics(folder: Path, data: st.DataObject) -> None:
     (folder / "bad.jsonl").write_bytes(data.draw(damaged_bytes((folder / "metrics.jsonl").read_bytes())))
     assert all(isinstance(row["step"], int) for row in read_metrics(folder / "bad.jsonl"))
+
+
+@fuzz
+@given(data=st.data())
+def test_a_remote_folder(folder: Path, data: st.DataObject) -> None:
+    url, lease = (
+        f"file://{folder}/store",
+        b'{"holder": "a machine (process 3)", "token": "0f", "time": 1.5e9}',
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LEXINVARIANT_CACHE", str(folder / "cache"))
+        patch.setattr(remote_folder, "FIRST_WAIT", 0.0)
+        patch.setattr(remote_lease, "SILENCE", 0.0)
+        RemoteFolder(url).upload({"a/metrics.jsonl": folder / "metrics.jsonl", "text": folder / "text.txt"})
+        whole = (folder / "store" / "contents.json").read_bytes()
+        bad = data.draw(
+            damaged_json(json.loads(whole)).map(json.dumps).map(str.encode) | damaged_bytes(whole)
+        )
+        (folder / "store" / "contents.json").write_bytes(bad)
+        (folder / "store" / "lease.json").write_bytes(data.draw(damaged_bytes(lease)))
+        refused_or(lambda: local_copy(url))
+        with Lease(RemoteFolder(url)) as held:
+            held.check()
