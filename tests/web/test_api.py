@@ -18,6 +18,7 @@ import pytest
 
 from lexinvariant.results.paper_texts import PAPER_TEXTS
 from lexinvariant.text.letters import letters_only
+from lexinvariant.web import connection as web_connection
 from lexinvariant.web.app import Limits
 from lexinvariant.web.examples import MESSAGE, NOTE
 from lexinvariant.web.worker import Worker
@@ -256,7 +257,10 @@ def test_who_asks_leave_to_send_too_much_gets_none(site: Site) -> None:
 def test_a_connection_that_does_not_say_what_it_wants_is_closed(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lexinvariant.web.connection.HEAD_SECONDS", 0.3)
+    assert (web_connection.HEAD_SECONDS, Limits().body_seconds) == (10, 15), (
+        "docs/reliability.md promises these"
+    )
+    monkeypatch.setattr(web_connection, "HEAD_SECONDS", 0.3)
     host, port = site.url.removeprefix("http://").split(":")
     request = f"GET /api/health HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
     with ExitStack() as stack:
