@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig, from_dict, to_json
+from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.presets import PRESETS
+from lexinvariant.settings import from_dict, to_json
 
 CHANGED = TrainConfig(
     model=ModelConfig(width=64, n_heads=4, head_dim=16, lexicon=LexiconConfig(kind="mixed", p=0.125)),

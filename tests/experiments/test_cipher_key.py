@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lexinvariant.cli import experiment as command
-from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig, to_json
+from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig
 from lexinvariant.decipher.cipher import encipher, random_cipher, random_keys
 from lexinvariant.decipher.key import NONE, majority, number_symbols
 from lexinvariant.decipher.probe import hindsight_namer
@@ -26,6 +26,7 @@ from lexinvariant.model.weights import save_model
 from lexinvariant.report.draw import draw
 from lexinvariant.results.cipher_key import KeyProbabilities, Precision, ProbeTraining, Setup, WholeKey
 from lexinvariant.results.rows import Row, Rows
+from lexinvariant.settings import to_json
 from lexinvariant.text import CharVocab, LetterVocab, prepare
 from tests.tiny_models import TINY, random_params
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lexinvariant.api import load
-from lexinvariant.config import LexiconConfig, TrainConfig, to_json
+from lexinvariant.config import LexiconConfig, TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import held_out, open_model
 from lexinvariant.experiments.naming_passage import PASSAGE
@@ -19,6 +19,7 @@ from lexinvariant.model.weights import save_model
 from lexinvariant.report.draw import draw
 from lexinvariant.results.regularised_model import OCCURRENCE, PERTURBATIONS, RegularisedModel
 from lexinvariant.results.regulariser import section
+from lexinvariant.settings import to_json
 from lexinvariant.text import HuggingFaceVocab, open_data, prepare, train_tokenizer
 from tests.experiments.test_perturbations import JAVA
 from tests.tiny_models import TINY, random_params

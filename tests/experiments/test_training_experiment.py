@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from lexinvariant.config import to_json
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.experiments.training import Options
@@ -14,6 +13,7 @@ from lexinvariant.presets import preset
 from lexinvariant.report.draw import draw
 from lexinvariant.results.rows import Rows
 from lexinvariant.results.training import Run
+from lexinvariant.settings import to_json
 
 
 def run(options: Options, **rest: Any) -> list[Run]:

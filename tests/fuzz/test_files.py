@@ -16,7 +16,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig, from_dict, to_json
+from lexinvariant.config import LexiconConfig, ModelConfig, TrainConfig
 from lexinvariant.decipher.language import load_language
 from lexinvariant.errors import UserError
 from lexinvariant.model.folder import read_description
@@ -25,6 +25,7 @@ from lexinvariant.model.weights import load_weights, save_model
 from lexinvariant.remote import Lease, RemoteFolder, local_copy
 from lexinvariant.remote import folder as remote_folder
 from lexinvariant.remote import lease as remote_lease
+from lexinvariant.settings import from_dict, to_json
 from lexinvariant.text import (
     CharVocab,
     Corpus,

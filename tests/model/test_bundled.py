@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lexinvariant
-from lexinvariant.config import TrainConfig, from_dict
+from lexinvariant.config import TrainConfig
 from lexinvariant.experiments.symbol_tasks import (
     LookUp,
     Permutation,
@@ -20,6 +20,7 @@ from lexinvariant.model.decipher_head import decipher_logits
 from lexinvariant.model.folder import WEIGHTS, read_description
 from lexinvariant.model.greedy import greedy_tokens
 from lexinvariant.presets import preset
+from lexinvariant.settings import from_dict
 
 TEXT = (
     "The harbour was quiet that evening, and the boats lay side by side without a sound. An old man sat on the wall "

@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from lexinvariant.config import ModelConfig, from_dict
+from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.folder import read_description
 from lexinvariant.model.position import distance_buckets
 from lexinvariant.model.tensor_file import read_tensors
+from lexinvariant.settings import from_dict
 
 MASKED = np.float32(-1e30)
 _BLAS_LOCK = Lock()  # the number of BLAS threads is one setting for the whole process

@@ -8,12 +8,13 @@ from typing import Annotated
 
 import tyro
 
-from lexinvariant.config import TrainConfig, from_dict
+from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.files import read_json_object
 from lexinvariant.results.rows import hash_files
 from lexinvariant.results.training import LearningCurve, Run
+from lexinvariant.settings import from_dict
 from lexinvariant.training.metrics import read_metrics
 
 

@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lexinvariant import config as configs
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.model.folder import BUNDLED, FORMAT, MODEL_TYPE, find_model, read_description
 from lexinvariant.model.params import Params
 from lexinvariant.model.tensor_file import SCALE, file_metadata, read_tensors
+from lexinvariant.settings import from_dict, to_json
 from lexinvariant.text import HuggingFaceVocab, Vocab, load_vocab
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -69,7 +69,7 @@ def save_model(
         "architectures": ["LexinvariantForCausalLM"],
         "format": FORMAT,
         "precision": precision,
-        "model": json.loads(configs.to_json(config)),
+        "model": json.loads(to_json(config)),
         "notes": notes or {},
     }
     try:
@@ -96,7 +96,7 @@ def load_weights(place: str | Path = BUNDLED) -> Weights:
     """The bundled model, one in a folder or one on the Hub; int8 and bfloat16 weights become float32."""
     folder = find_model(place)
     description = read_description(folder)
-    config = configs.from_dict(ModelConfig, description["model"])
+    config = from_dict(ModelConfig, description["model"])
     specs = model_params.specs(config)
     tensors = read_tensors(folder)
     values = []

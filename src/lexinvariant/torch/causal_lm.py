@@ -13,10 +13,11 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from lexinvariant.config import LexiconConfig, ModelConfig, from_dict
+from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.folder import MODEL_TYPE, find_model
 from lexinvariant.model.tensor_file import read_tensors
+from lexinvariant.settings import from_dict
 from lexinvariant.torch.lexicon import embed
 from lexinvariant.torch.parameters import add_parameters, initialise
 from lexinvariant.torch.readout import logits

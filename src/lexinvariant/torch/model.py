@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from lexinvariant.config import ModelConfig, from_dict
+from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.votes import Floats, mean_by_symbol, read_in_windows
 from lexinvariant.errors import UserError
 from lexinvariant.model.folder import BUNDLED, find_model, read_description
@@ -18,6 +18,7 @@ from lexinvariant.model.padding import check_tokens, mixture, mixture_of_next, n
 from lexinvariant.model.ranks import check_prompt, check_sampling, symbols_by_rank, to_ranks
 from lexinvariant.model.tensor_file import read_tensors
 from lexinvariant.reading import Logits, Posterior, ReadsText, checked_text, texts_to_score
+from lexinvariant.settings import from_dict
 from lexinvariant.text import Vocab, load_vocab
 from lexinvariant.torch.lexicon import draw_table, embed, first_occurrence
 from lexinvariant.torch.parameters import add_parameters, initialise, parameter_shapes

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from lexinvariant.config import ShardingConfig, TrainConfig, from_dict
+from lexinvariant.config import ShardingConfig, TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.weights import Precision, save_model
+from lexinvariant.settings import from_dict
 from lexinvariant.text import load_vocab
 from lexinvariant.training.checkpoint import CheckpointStore, read_notes
 from lexinvariant.training.setup import build

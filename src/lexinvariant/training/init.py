@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
-from lexinvariant.config import ModelConfig, TrainConfig, from_dict
+from lexinvariant.config import ModelConfig, TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.model.folder import find_model, read_description
 from lexinvariant.model.params import Params
 from lexinvariant.model.weights import load_weights
+from lexinvariant.settings import from_dict
 from lexinvariant.text import Vocab, load_vocab
 
 

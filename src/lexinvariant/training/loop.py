@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import jax
 
-from lexinvariant import config as configs
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.locks import lock_folder
 from lexinvariant.model.weights import save_model
+from lexinvariant.settings import to_json
 from lexinvariant.text import Data, HuggingFaceVocab, Pieces, Split, WeightedPieces, open_data, parse_weights
 from lexinvariant.training import init
 from lexinvariant.training.checkpoint import CheckpointStore
@@ -75,7 +75,7 @@ def train(
     train_pieces = _training_pieces(config, data)
     valid_pieces = data.split("valid", config.model.context, packed=config.data.packed)
     notes = {
-        "config": json.loads(configs.to_json(config)),
+        "config": json.loads(to_json(config)),
         "data": data.fingerprint,
         "tokens_by_tag": data.tokens_by_tag,
         SKIPPED: [],
@@ -102,7 +102,7 @@ def train(
         # Of what is on the disk one host tells the others: a shared disk may show them different things.
         [has_model] = from_first_host([(folder / "model" / "model.safetensors").exists()])
         if start == 0 and is_first:
-            (folder / "config.json").write_text(configs.to_json(config), encoding="utf-8")
+            (folder / "config.json").write_text(to_json(config), encoding="utf-8")
             data.vocab.save(folder)
         if start == config.steps and has_model:
             if is_first:
@@ -141,7 +141,7 @@ def train(
 
 def _check_hosts(config: TrainConfig, data: Data, folder: Path) -> None:
     """With other seeds hosts would mix up two runs, and with other steps or folders wait for each other for ever."""
-    settings = configs.to_json(config.changed({"data.path": ""}))  # that may lie elsewhere, if it is the same
+    settings = to_json(config.changed({"data.path": ""}))  # that may lie elsewhere, if it is the same
     if differs_between_hosts(f"{settings} {data.fingerprint} {folder.absolute()}"):
         raise UserError(
             "The processes of this run were given different settings, data or folders: start all with the same command."
