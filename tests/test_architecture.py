@@ -18,7 +18,7 @@ FLOORS = (
     {"errors", "progress"},
     {"checks", "files", "locks", "processes", "interruption"},
     {"remote"},
-    {"config", "rng"},
+    {"config", "rng", "settings"},
     {"text", "augment"},
     {"theory"},
     {"results"},
