@@ -16,9 +16,9 @@ SOURCE = Path(lexinvariant.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 FLOORS = (
     {"errors", "progress"},
-    {"checks", "files", "locks", "processes", "interruption"},
+    {"checks", "files", "locks", "processes", "interruption", "settings"},
     {"remote"},
-    {"config", "rng", "settings"},
+    {"config", "rng"},
     {"text", "augment"},
     {"theory"},
     {"results"},
