@@ -26,8 +26,11 @@ Reply = tuple[int, http.client.HTTPMessage, bytes]
 
 
 def enciphered(draw: random.Random, n: int, into: Any = "letters") -> str:
-    start = draw.randrange(len(PROSE) - n)
-    return EncipherRequest(PROSE[start : start + n], into, seed=draw.randrange(2**53)).answer()["ciphertext"]
+    plain = ""
+    while sum(map(str.isalpha, plain)) < 8:  # some stretches are rows of dashes
+        start = draw.randrange(len(PROSE) - n)
+        plain = PROSE[start : start + n]
+    return EncipherRequest(plain, into, seed=draw.randrange(2**53)).answer()["ciphertext"]
 
 
 @dataclass
