@@ -180,7 +180,7 @@ EXPERIMENTS = (
         "LookUp and Permutation: reasoning over symbols that mean nothing",
         suits=_text,
         full={"sweep": True},
-        quick={"examples": 100, "draws": 2},
+        quick={"examples": 100, "draws": 1},
     ),
     Experiment(
         "semantic",
