@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.checks import check_settings
-from lexinvariant.decipher import ngram
 from lexinvariant.decipher.calibration import Calibration
 from lexinvariant.decipher.ngram import NGram
+from lexinvariant.decipher.ngram_cache import NGramCache
 from lexinvariant.decipher.verdict import KindClassifier
 from lexinvariant.errors import UserError
 from lexinvariant.files import expand_user, read_json_object
@@ -38,6 +38,7 @@ AUTO = "auto"
 LANGUAGE_FILE = "language.json"
 JUDGE_FOLDER = "judge"
 FOLDED_FOLDER = "folded"
+_NGRAMS = NGramCache()
 Table = Literal["spaced", "spaced-short", "unspaced", "unspaced-short", "characters"]
 """n-grams of words, of letters without spaces (long ones, and short ones for the first search), of all characters."""
 Evidence = Literal["spaced", "unspaced", "judge_spaced", "judge_unspaced", "characters", "homophonic"]
@@ -230,16 +231,15 @@ class Language:
         return self.letters_only(text).replace(" ", "")
 
     @cached_property
-    def _tables(self) -> dict[Table, NGram]:
-        return {}
+    def _own(self) -> object:
+        """Under which its tables are kept: another language in the same folder may have others."""
+        return object()
 
     def has_table(self, table: Table) -> bool:
         return (self.folder / f"{table}.xz").is_file()
 
     def ngram(self, table: Table) -> NGram:
-        if table not in self._tables:
-            self._tables[table] = ngram.read(self.folder / f"{table}.xz")
-        return self._tables[table]
+        return _NGRAMS.read((self._own, table), self.folder / f"{table}.xz")
 
     @cached_property
     def letter_frequencies(self) -> NDArray[np.float64]:
