@@ -45,10 +45,7 @@ def resident(pid: int) -> int:
 @pytest.mark.skipif(not SOAK, reason="minutes of load: make soak")
 def test_hundred_clients_and_flat_memory(word_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [sys.executable, "-m", "lexinvariant", "serve", "--port", "0", "--model", str(word_model)]
-    command += [
-        "--time-limit",
-        "600",
-    ]  # of a machine that may have other work: the limit has tests of its own
+    command += ["--time-limit", "600"]  # the machine may have other work, and the limit has tests of its own
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

@@ -83,14 +83,17 @@ def measure(symbol_T: Ids, frequency_V: Floats, letter_S: Ids | None) -> Feature
         extra_symbols=max(0.0, len(count_S) / size - 1),
         period=period,
         coincidence=coincidence,
-        is_unordered=expected >= ENOUGH_REPEATS and followers < UNORDERED,
+        is_unordered=_says_nothing(expected, followers),
     )
 
 
 def is_unordered(symbol_T: Ids) -> bool:
     """As `Features` has it: such a text has no key of symbols for letters."""
     symbol_T = np.asarray(symbol_T[:LONGEST], np.int64)
-    expected, followers = _repeated_pairs(symbol_T, _coincidence(np.bincount(symbol_T)))
+    return _says_nothing(*_repeated_pairs(symbol_T, _coincidence(np.bincount(symbol_T))))
+
+
+def _says_nothing(expected: float, followers: float) -> bool:
     return expected >= ENOUGH_REPEATS and followers < UNORDERED
 
 

@@ -29,8 +29,12 @@ SOLVERS = {
     "subbreaker": "subbreaker",
     "cipher_solver": "cipher_solver",
 }
-TITLES = {"spaced": "spaces kept", "unspaced": "without spaces", "ascii": "all of ASCII permuted"}
-TITLES |= {"homophonic": "homophones, without spaces"}
+TITLES = {
+    "spaced": "spaces kept",
+    "unspaced": "without spaces",
+    "ascii": "all of ASCII permuted",
+    "homophonic": "homophones, without spaces",
+}
 BARS = {("spaced", 32): 0.12, ("spaced", 64): 0.015, ("spaced", 100): 0.001, ("spaced", 200): 0.0014}
 BARS |= {("spaced", 400): 0.0001, ("ascii", 480): 0.02, ("homophonic", 400): 0.02}
 """Symbol error rates to reach."""
