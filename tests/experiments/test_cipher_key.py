@@ -51,7 +51,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A corpus, a model that names everything at random and one that names everything e."""
     folder = tmp_path_factory.mktemp("cipher-key")
     rng = np.random.default_rng(0)
-    texts = [{"text": " ".join(rng.choice(SENTENCE.split(), 40)), "source": f"t:{i}"} for i in range(40)]
+    draws = [rng.choice(SENTENCE.split(), 40) for _ in range(40)]
+    texts = [{"text": "\n".join(words), "source": f"lines:{i}"} for i, words in enumerate(draws[::2])]
+    texts += [{"text": " ".join(words), "source": f"prose:{i}"} for i, words in enumerate(draws[1::2])]
     (folder / "texts.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
     prepare([str(folder / "texts.jsonl")], folder / "data", test_fraction=0.2, progress=False)
     params = model_params.init(CONFIG, 0)
@@ -109,6 +111,13 @@ def test_precision_of_a_head_that_always_says_e(place: Path, always_e: Rows) -> 
     assert row.last_all_symbols.value == pytest.approx(np.mean([(ord("e") in s) / len(s) for s in seen]))
     letters = [set(row[-WINDOW:]) & set(LETTERS) for row in tok_ST.tolist()]
     assert row.last_by_text == pytest.approx([(ord("e") in s) / len(s) for s in letters], abs=1e-6)
+
+
+def test_the_kind_of_each_text_is_told(place: Path, always_e: Rows) -> None:
+    texts = held_out(open_model(str(place / "e")), str(place / "data"), "test", 11)
+    [setup] = always_e.of(Setup)
+    assert setup.kinds == ["lines" if ord("\n") in row else "prose" for row in texts.tok_ST.tolist()]
+    assert len(set(setup.kinds)) == 2
 
 
 def test_the_whole_key_of_that_head(always_e: Rows) -> None:
@@ -246,7 +255,7 @@ def test_the_section_is_drawn_from_what_was_written(place: Path, tmp_path: Path)
         assert len(draw(figure, "light").axes) >= len(figure.panels)
     names = ["cipher-key-precision", "cipher-key-matrices", "cipher-key-soft"]
     assert [figure.name for figure in part.figures] == names
-    assert len(part.tables) == 4
+    assert len(part.tables) == 5
     assert len(part.findings) == 2
 
 

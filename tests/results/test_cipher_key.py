@@ -128,6 +128,19 @@ def test_a_model_that_never_gets_there_and_has_no_notes(tmp_path: Path) -> None:
     assert results["Compute of the model's training (FLOP)"][0] == "unknown"
 
 
+def test_kinds_of_text_stand_apart(tmp_path: Path) -> None:
+    tables = made(fill(tmp_path / "a.jsonl", "head", kinds=["code", "book", "book", "code"])).tables
+    by_kind = cells(tables[1])
+    assert tables[1].header == (
+        "Kind of text", "Texts with a letter", "Precision, joint head", "All right, joint head",
+    )  # fmt: skip
+    half = 1.959963984540054 * 0.3 * 2**0.5 / 2**0.5  # of 1 and 0.4
+    assert by_kind["book"] == ("2", f"70.00% ({0.7 - half:.2%} to 100.00%)", "1")
+    assert by_kind["code"] == ("1", "100.00%", "1")
+    of_one_kind = made(fill(tmp_path / "b.jsonl", "head", kinds=["book"] * 4)).tables
+    assert [table.header[0] for table in of_one_kind][:2] == ["Measure", "Start of the window"]
+
+
 def test_letters_that_go_wrong_are_named(tmp_path: Path) -> None:
     letters = made(fill(tmp_path / "a.jsonl", "head")).tables[2]
     assert letters.rows == [("f (written e)", "joint head", "4", "75.00%", ",")]

@@ -188,6 +188,7 @@ def _setup(options: Options, window: int, evaluated: EvaluatedModel, text: Ciphe
         model=evaluated.name,
         sequences=len(text.cipher_ST),
         pieces=text.plain.piece_S.tolist(),
+        kinds=text.plain.kind_S,
         context=config.context,
         vocab_size=config.vocab_size,
         matrix_parameters=config.n_matmul_parameters,

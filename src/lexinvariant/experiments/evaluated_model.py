@@ -19,7 +19,7 @@ from lexinvariant.model.weights import find_model, read_description
 from lexinvariant.remote import is_remote
 from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.rows import hash_files
-from lexinvariant.text import CharVocab, open_data
+from lexinvariant.text import CharVocab, Pieces, open_data
 from lexinvariant.text.frequency import occurrences
 from lexinvariant.training.evaluate import full_pieces
 
@@ -117,6 +117,8 @@ class HeldOut:
     tok_ST: np.ndarray
     piece_S: np.ndarray
     """The number of each piece in its split: the address of its randomness."""
+    kind_S: list[str]
+    """The kind of text of each, the tag of its document; none in a made-up language."""
     fingerprint: str
 
     @property
@@ -191,4 +193,5 @@ def held_out(evaluated: EvaluatedModel, data: str, split: str, sequences: int) -
             f"No text in the {split} split of {data} fills the model's context of {config.context} tokens: give "
             "longer texts."
         )
-    return HeldOut(chosen.tok_BT, chosen.piece_B, corpus.fingerprint)
+    kind_S = pieces.tags_of(chosen.piece_B) if isinstance(pieces, Pieces) else []
+    return HeldOut(chosen.tok_BT, chosen.piece_B, kind_S, corpus.fingerprint)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from lexinvariant.results import paper
 from lexinvariant.results.figure import Axis, BlankRows, Figure, HeatMap, Line, Mark, Marks, Panel, Reference
-from lexinvariant.results.intervals import MeanShare, percents
+from lexinvariant.results.intervals import MeanShare, mean_share, percents
 from lexinvariant.results.prose import Prose, listed
-from lexinvariant.results.rows import Row, Rows, beside
+from lexinvariant.results.rows import Row, Rows, beside, group_by
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present, visible
 
 NAMERS = {"head": "joint head", "hindsight": "joint head, in hindsight", "probe": "frozen probe"}
@@ -41,6 +42,8 @@ class Setup(Row, experiment="cipher-key", kind="setup"):
     truth: str
     """What each of the symbols stands for."""
     example: str
+    kinds: list[str] = field(default_factory=list)
+    """The kind of text of each (its tag); none in older rows and in a made-up language."""
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -150,7 +153,7 @@ def section(rows: Rows) -> Section | None:
         "Recovering substitution ciphers",
         words.paragraphs(setup=setup, precision=precision, probe=probe),
         present(_curves(setup, precision), *figures),
-        present(_results(setup, precision, keys), _by_start(precision), *tables),
+        present(_results(setup, precision, keys), _by_kind(setup, precision), _by_start(precision), *tables),
         _findings(setup, precision, keys),
     )
 
@@ -270,6 +273,32 @@ def _results(setup: Setup, precision: list[Precision], keys: list[WholeKey]) -> 
     header = ("Measure", *(f"Ours, {row.by}" for row in precision), "Paper, probe")
     cells = [(measure.header, *map(measure.cell, precision), measure.paper) for measure in measures]
     return Table(words("results"), header, cells)
+
+
+def _by_kind(setup: Setup, precision: list[Precision]) -> Table | None:
+    texts_of = group_by(range(len(setup.kinds)), setup.kinds.__getitem__)
+    if len(texts_of) < 2:
+        return None
+
+    def shares(row: Precision, kind: str) -> list[float]:
+        return present(*(row.last_by_text[text] for text in texts_of[kind]))
+
+    def mean(row: Precision, kind: str) -> MeanShare:
+        return mean_share(shares(row, kind))
+
+    def all_right(row: Precision, kind: str) -> int:
+        return shares(row, kind).count(1.0)
+
+    columns = [
+        Column[str]("Kind of text", str),
+        Column("Texts with a letter", lambda kind: len(shares(precision[0], kind)), ","),
+    ]
+    for row in precision:
+        columns += [
+            Column(f"Precision, {row.by}", partial(mean, row)),
+            Column(f"All right, {row.by}", partial(all_right, row), ","),
+        ]
+    return make_table(words("kinds", setup=setup), sorted(texts_of), columns)
 
 
 def _by_start(precision: list[Precision]) -> Table:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import statistics
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +56,14 @@ class MeanShare:
 
     def __str__(self) -> str:
         return percent(self.value, self.low, self.high, digits=2)
+
+
+def mean_share(shares: Sequence[float]) -> MeanShare:
+    """The mean of texts' shares, with its interval (normal approximation) where there are two or more."""
+    if len(shares) < 2:
+        return MeanShare(shares[0] if shares else None, None, None)
+    mean, half = statistics.mean(shares), Z_95 * statistics.stdev(shares) / math.sqrt(len(shares))
+    return MeanShare(mean, max(mean - half, 0.0), min(mean + half, 1.0))
 
 
 @dataclass(frozen=True)

@@ -196,9 +196,15 @@ class Pieces:
     @cached_property
     def pieces_by_tag(self) -> dict[str, NDArray[np.int64]]:
         """The pieces of every kind of text that occurs; a packed piece is of the kind that it begins with."""
-        tag_D, names = self._corpus.tag_of_documents(self.name), self._corpus.manifest.tags
-        tag_P = tag_D[self._documents_of(np.arange(len(self)))]
-        return {names[tag]: np.flatnonzero(tag_P == tag) for tag in np.unique(tag_P)}
+        tag_P = self._tag_numbers(np.arange(len(self)))
+        return {self._corpus.manifest.tags[tag]: np.flatnonzero(tag_P == tag) for tag in np.unique(tag_P)}
+
+    def tags_of(self, piece_B: NDArray[np.int64]) -> list[str]:
+        """The kind of text of each piece."""
+        return [self._corpus.manifest.tags[tag] for tag in self._tag_numbers(piece_B)]
+
+    def _tag_numbers(self, piece_B: NDArray[np.int64]) -> NDArray[np.integer]:
+        return self._corpus.tag_of_documents(self.name)[self._documents_of(piece_B)]
 
     def _documents_of(self, piece_B: NDArray[np.int64]) -> NDArray[np.int64]:
         """The document that each piece begins in."""
