@@ -56,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     prepare([str(place / "lines.jsonl")], place / "corpus", valid_fraction=0, test_fraction=0)
     config = replace(TINY, context=8, lexicon=LexiconConfig(kind="permuted"), readout="seen")
-    for precision in ("float32", "int8"):
+    for precision in ("float32", "int8", "int6"):
         save_model(place / precision, config, random_params(config), CharVocab(), precision=precision)
     (place / "text.txt").write_text("the cat and the hat sat there " * 20)
     train_tokenizer([str(place / "text.txt")], place / "tokenizer.json", size=270)
@@ -131,7 +131,7 @@ def test_settings(data: st.DataObject) -> None:
 
 @fuzz
 @given(data=st.data(), name=st.sampled_from(["config.json", "vocab.json", "model.safetensors"]))
-@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "int8", "int6"])
 def test_a_model(folder: Path, precision: str, data: st.DataObject, name: str) -> None:
     bad = folder / "bad-model"
     shutil.rmtree(bad, ignore_errors=True)

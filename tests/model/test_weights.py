@@ -98,7 +98,7 @@ def matrices_and_others(params: Params) -> tuple[dict[str, np.ndarray], dict[str
     return {n: x for n, x in named.items() if rank[n] == 2}, {n: x for n, x in named.items() if rank[n] < 2}
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["bfloat16", "int8", "int6"])
 def test_fewer_bits_round_matrices_within_bounds_and_leave_vectors_alone(
     precision: str, tmp_path: Path
 ) -> None:
@@ -115,19 +115,21 @@ def test_fewer_bits_round_matrices_within_bounds_and_leave_vectors_alone(
         if precision == "bfloat16":
             assert np.all(error <= 2**-8 * np.abs(value)), name
         else:
-            half_a_step = np.abs(value).max(axis=-2, keepdims=True) / 127 / 2
+            largest = {"int8": 127, "int6": 31}[precision]
+            half_a_step = np.abs(value).max(axis=-2, keepdims=True) / largest / 2
             assert np.all(error <= 1.001 * half_a_step), name
 
 
-def test_an_int8_column_of_zeros_comes_back_as_zeros(tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["int8", "int6"])
+def test_a_column_of_zeros_comes_back_as_zeros(tmp_path: Path, precision: Precision) -> None:
     layers = replace(PARAMS.layers, up_DF=PARAMS.layers.up_DF.at[:, :, 3].set(0.0))
-    save_model(tmp_path, CONFIG, replace(PARAMS, layers=layers), CharVocab(), precision="int8")
+    save_model(tmp_path, CONFIG, replace(PARAMS, layers=layers), CharVocab(), precision=precision)
     np.testing.assert_array_equal(load_weights(tmp_path).params.layers.up_DF[:, :, 3], 0.0)
 
 
 def test_files_are_as_small_as_their_precision(tmp_path: Path) -> None:
     size = {}
-    for precision in ("float32", "bfloat16", "int8"):
+    for precision in ("float32", "bfloat16", "int8", "int6"):
         save_model(tmp_path / precision, CONFIG, PARAMS, CharVocab(), precision=precision)
         size[precision] = (tmp_path / precision / "model.safetensors").stat().st_size
         assert sorted(path.name for path in (tmp_path / precision).iterdir()) == [
@@ -138,6 +140,7 @@ def test_files_are_as_small_as_their_precision(tmp_path: Path) -> None:
     assert 4 * count(CONFIG) < size["float32"] < 4 * count(CONFIG) + 4000
     assert size["bfloat16"] < 0.6 * size["float32"]
     assert size["int8"] < 0.45 * size["float32"]
+    assert size["int6"] < 0.87 * size["int8"]
 
 
 def truncate(folder: Path) -> None:
@@ -237,6 +240,8 @@ def relabel(folder: Path, name: str, old: bytes, new: bytes) -> None:
         ("float32", b'"F32"', b'"U32"', "layers.up_DF in uint32, which no model has"),
         ("bfloat16", b'"BF16"', b'"F16" ', "layers.up_DF in float16, which no model has"),
         ("int8", b'"I8"', b'"U8"', "layers.up_DF in uint8, which no model has"),
+        ("int6", b'"U8"', b'"I8"', "does not fit its config.json (layers.up_DF)"),
+        ("int6", b'up_DF.scale"', b'up_DF.scala"', "no scale that fits layers.up_DF"),
         ("int8", b'up_DF.scale"', b'up_DF.scala"', "no scale that fits layers.up_DF"),
     ],
 )
@@ -247,7 +252,7 @@ def test_a_tensor_under_another_types_name_is_refused(
     relabel(tmp_path, "layers.up_DF.scale" if b"scale" in old else "layers.up_DF", old, new)
     with pytest.raises(UserError) as error:
         load_weights(tmp_path)
-    assert_one_sentence(error, sentence, "export the model again")
+    assert_one_sentence(error, sentence, "export", "again")
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
@@ -258,7 +263,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     assert_one_sentence(error, "start_D", "NaN or infinite")
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int6"])
 def test_one_wrong_bit_of_a_number_is_noticed(tmp_path: Path, precision: Precision) -> None:
     save_model(tmp_path, CONFIG, PARAMS, CharVocab(), precision=precision)
     load_weights(tmp_path)

@@ -87,7 +87,7 @@ def test_logits_and_loss_are_ours(folder: Path, model: Any, tokenizer: Any) -> N
     torch.testing.assert_close(model(ids, logits_to_keep=2).logits, output.logits[:, -2:])
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int6"])
 def test_every_precision_is_read(tmp_path: Path, vocab: HuggingFaceVocab, precision: str) -> None:
     folder = export(tmp_path, CONFIGS["regularised"], vocab, precision=precision)
     ids = torch.from_numpy(vocab.encode(TEXT).astype(np.int64))[None]

@@ -20,7 +20,7 @@ from lexinvariant.model.lexicon import draw_by_rank, rows_at
 from lexinvariant.model.params import flatten_named, specs
 from lexinvariant.model.ranks import to_ranks
 from lexinvariant.model.scoring import score_tokens
-from lexinvariant.model.weights import save_model
+from lexinvariant.model.weights import Precision, save_model
 from lexinvariant.rng import Stream, key_at
 from lexinvariant.text import CharVocab
 from tests.tiny_models import TINY, random_params
@@ -206,9 +206,10 @@ def test_symbols_are_numbered_and_counted_as_they_come() -> None:
     assert last == [2, 1, 0, 0, 3]  # came twice, one ago, none more often, never after itself, three symbols
 
 
-def test_an_int8_file_is_read_as_jax_reads_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["int8", "int6"])
+def test_a_file_in_fewer_bits_is_read_as_jax_reads_it(tmp_path: Path, precision: Precision) -> None:
     config = MODELS["bundled-like"]
-    save_model(tmp_path, config, random_params(config, 0.5), CharVocab(), precision="int8")
+    save_model(tmp_path, config, random_params(config, 0.5), CharVocab(), precision=precision)
     in_torch = lexinvariant_torch.load(tmp_path)
     in_jax = load(tmp_path)
     np.testing.assert_allclose(

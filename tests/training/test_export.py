@@ -53,12 +53,12 @@ def test_the_newest_checkpoint_is_the_runs_own_model(run: Path, tmp_path: Path) 
 
 def test_lower_precision_is_smaller_and_scores_nearly_the_same(run: Path, tmp_path: Path) -> None:
     sizes, scores = {}, {}
-    for precision in ("float32", "bfloat16", "int8"):
+    for precision in ("float32", "bfloat16", "int8", "int6"):
         export(run, tmp_path / precision, precision=precision)
         sizes[precision] = (tmp_path / precision / "model.safetensors").stat().st_size
         [scores[precision]] = load(tmp_path / precision).score(TEXT)
-    assert sizes["int8"] < sizes["bfloat16"] < sizes["float32"]
-    for precision in ("bfloat16", "int8"):
+    assert sizes["int6"] < sizes["int8"] < sizes["bfloat16"] < sizes["float32"]
+    for precision in ("bfloat16", "int8", "int6"):
         assert not np.array_equal(scores[precision], scores["float32"])
         np.testing.assert_allclose(scores[precision], scores["float32"], atol=0.2)
 
@@ -101,8 +101,24 @@ def test_a_step_that_is_not_there_is_an_error(run: Path, tmp_path: Path) -> None
 
 def test_what_is_not_a_run_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(tmp_path), str(tmp_path / "model")]) == 2
-    assert "is not the folder of a run" in capsys.readouterr().err
+    assert "is neither the folder of a run nor that of a model" in capsys.readouterr().err
     (tmp_path / "checkpoints").mkdir()
     assert main(["export", str(tmp_path), str(tmp_path / "model")]) == 2
     assert "There is no readable checkpoint" in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
+
+
+def test_a_model_is_exported_in_another_precision(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, smaller, direct = tmp_path / "whole", tmp_path / "smaller", tmp_path / "direct"
+    export(run, whole)
+    assert main(["export", str(whole), str(smaller), "--precision", "int6"]) == 0
+    assert capsys.readouterr().out == f"Wrote the model to {smaller}.\n"
+    export(run, direct, precision="int6")
+    for name in ("model.safetensors", "config.json", "vocab.json"):
+        assert (smaller / name).read_bytes() == (direct / name).read_bytes()
+    with pytest.raises(UserError, match="no other steps"):
+        export(whole, tmp_path / "other", step=2)
+    with pytest.raises(UserError, match="over itself"):
+        export(whole, whole, precision="int6")

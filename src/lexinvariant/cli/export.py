@@ -1,26 +1,29 @@
-"""`lexinvariant export RUN OUT`: a run as a model that can be loaded and shared."""
+"""`lexinvariant export RUN OUT`: a run as a model that can be loaded and shared, or a model in fewer bits."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import tyro
 
-from lexinvariant.remote import local_copy, uploaded
+from lexinvariant.remote import uploaded
 
 
 @dataclass(frozen=True)
 class Arguments:
     """Write model.safetensors, config.json and the tokenizer of a run.
 
-    example: lexinvariant export runs/mine models/mine --precision bfloat16
+    examples:
+      lexinvariant export runs/mine models/mine --precision bfloat16
+      lexinvariant export bundled models/smaller --precision int6
     """
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """A run's folder, as given to `train --out`."""
+    """A run's folder, as given to `train --out`; or a model, to be written in another precision."""
     out: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
     """The folder to write; it may be on an object store, as may the run."""
-    precision: Literal["float32", "bfloat16", "int8"] = "float32"
-    """Type of the matrices; int8 has one scale a column."""
+    precision: Literal["float32", "bfloat16", "int8", "int6"] = "float32"
+    """Type of the matrices; int8 and int6 have one scale a column. int6 takes three quarters of int8's room, and costs
+    the bundled model 0.007 nats a character."""
     step: Literal["last", "best"] | int = "last"
     """Which checkpoint: the newest, the one with the lowest held-out loss, or a step's number."""
 
@@ -31,6 +34,6 @@ def main(argv: list[str]) -> int:
 
     which = {"last": None, "best": -1}.get(str(arguments.step), arguments.step)
     with uploaded(arguments.out, kind="model", recognised_by="model.safetensors", replaces=True) as out:
-        step = export(local_copy(arguments.run), out, precision=arguments.precision, step=which)  # type: ignore[arg-type]
-    print(f"Wrote the model of step {step} to {arguments.out}.")
+        step = export(arguments.run, out, precision=arguments.precision, step=which)  # type: ignore[arg-type]
+    print(f"Wrote the model{'' if step is None else f' of step {step}'} to {arguments.out}.")
     return 0

@@ -8,8 +8,9 @@ import numpy as np
 
 from lexinvariant.errors import UserError
 from lexinvariant.files import check_regular
+from lexinvariant.model.quantize import dequantize, is_quantized, scale_shape
 
-SCALE = ".scale"  # an int8 tensor NAME comes with a float32 tensor NAME.scale, one number a column
+SCALE = ".scale"  # a quantized tensor NAME comes with a float32 tensor NAME.scale, one number a column
 HASH = "sha256"  # in the file's metadata
 _RENAMED = {"lexicals.": "embedding."}  # what version 0.1 called parameters in its files
 
@@ -35,7 +36,7 @@ def _hash(tensors: Mapping[str, np.ndarray]) -> str:
 
 
 def read_tensors(folder: Path) -> dict[str, np.ndarray]:
-    """The tensors of a model's folder by their names; int8 and bfloat16 become float32."""
+    """The tensors of a model's folder by their names; whatever their type, they become float32."""
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 
@@ -52,11 +53,11 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     for name, value in stored.items():
         if _is_scale(name, stored):
             continue
-        if value.dtype == np.int8:
+        if is_quantized(value):
             scale = stored.get(name + SCALE)
-            if scale is None or scale.dtype != np.float32 or scale.shape != _scale_shape(value):
+            if scale is None or scale.dtype != np.float32 or scale.shape != scale_shape(value):
                 raise UserError(f"{path} has no scale that fits {name}: {remedy}")
-            value = value * scale  # int8 times float32 is float32 in one pass, with no copy in between
+            value = dequantize(value, scale)
         elif value.dtype.name not in ("float32", "bfloat16"):
             # Bits under another type's name are numbers all the same, and nonsense.
             raise UserError(f"{path} has {name} in {value.dtype.name}, which no model has: {remedy}")
@@ -68,10 +69,6 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     return tensors
 
 
-def _scale_shape(value: np.ndarray) -> tuple[int, ...]:
-    return (*value.shape[:-2], 1, *value.shape[-1:])
-
-
 def _is_scale(name: str, stored: Mapping[str, np.ndarray]) -> bool:
     quantized = stored.get(name.removesuffix(SCALE))
-    return name.endswith(SCALE) and quantized is not None and quantized.dtype == np.int8
+    return name.endswith(SCALE) and quantized is not None and is_quantized(quantized)

@@ -14,11 +14,13 @@ from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.model.folder import BUNDLED, FORMAT, MODEL_TYPE, find_model, read_description
 from lexinvariant.model.params import Params
+from lexinvariant.model.quantize import quantize
 from lexinvariant.model.tensor_file import SCALE, file_metadata, read_tensors
 from lexinvariant.settings import from_dict, to_json
 from lexinvariant.text import HuggingFaceVocab, Vocab, load_vocab
 
-Precision = Literal["float32", "bfloat16", "int8"]
+Precision = Literal["float32", "bfloat16", "int8", "int6"]
+_BITS = {"int8": 8, "int6": 6}
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,12 +40,6 @@ class Weights:
         )
 
 
-def _quantize(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """int8 with one scale for each matrix and output column: the largest entry becomes 127."""
-    scale = np.maximum(np.abs(value).max(axis=-2, keepdims=True), 1e-12) / 127
-    return np.round(value / scale).astype(np.int8), scale.astype(np.float32)
-
-
 def save_model(
     folder: Path,
     config: ModelConfig,
@@ -59,9 +55,9 @@ def save_model(
     tensors: dict[str, Any] = {}
     for name, value in model_params.flatten_named(params):
         is_matrix = name.rpartition("_")[2].isupper() and len(name.rpartition("_")[2]) > 1
-        if precision == "int8" and is_matrix:
-            quantized, scale = _quantize(np.asarray(value, np.float32))
-            tensors[name], tensors[name + SCALE] = jnp.asarray(quantized), jnp.asarray(scale)
+        if precision in _BITS and is_matrix:
+            stored, scale = quantize(np.asarray(value, np.float32), _BITS[precision])
+            tensors[name], tensors[name + SCALE] = jnp.asarray(stored), jnp.asarray(scale)
         else:
             tensors[name] = value.astype(jnp.bfloat16) if precision == "bfloat16" and is_matrix else value
     description = {
@@ -93,7 +89,7 @@ def save_model(
 
 
 def load_weights(place: str | Path = BUNDLED) -> Weights:
-    """The bundled model, one in a folder or one on the Hub; int8 and bfloat16 weights become float32."""
+    """The bundled model, one in a folder or one on the Hub; weights in fewer bits become float32."""
     folder = find_model(place)
     description = read_description(folder)
     config = from_dict(ModelConfig, description["model"])

@@ -89,10 +89,10 @@ class LexinvariantForCausalLM(PreTrainedModel, GenerationMixin):
 
     @classmethod
     def from_pretrained(cls, place: Any, *args: Any, config: Any = None, **kwargs: Any) -> Any:
-        """As that of transformers, which cannot read our int8."""
+        """As that of transformers, which cannot read our matrices in 8 and 6 bits."""
         if config is None:
             config = LexinvariantConfig.from_pretrained(place)
-        if config.precision != "int8":
+        if config.precision not in ("int8", "int6"):
             return super().from_pretrained(place, *args, config=config, **kwargs)
         tensors = {name: torch.from_numpy(value) for name, value in read_tensors(find_model(place)).items()}
         config.precision = "float32"

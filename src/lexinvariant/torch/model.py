@@ -248,7 +248,7 @@ def load(
     dtype: torch.dtype = torch.float32,
 ) -> Model:
     """The model that comes with the package, one in a folder that `lexinvariant export` wrote, or one on the Hugging
-    Face Hub by its name; int8 and bfloat16 weights become float32.
+    Face Hub by its name; weights in fewer bits become float32.
     """
     folder = find_model(place)
     config = from_dict(ModelConfig, read_description(folder)["model"])

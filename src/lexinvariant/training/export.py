@@ -5,7 +5,9 @@ from pathlib import Path
 
 from lexinvariant.config import ShardingConfig, TrainConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model.weights import Precision, save_model
+from lexinvariant.model.folder import BUNDLED, find_model, read_description
+from lexinvariant.model.weights import Precision, load_weights, save_model
+from lexinvariant.remote import local_copy
 from lexinvariant.settings import from_dict
 from lexinvariant.text import load_vocab
 from lexinvariant.training.checkpoint import CheckpointStore, read_notes
@@ -13,13 +15,29 @@ from lexinvariant.training.setup import build
 from lexinvariant.training.spikes import notes_for_model
 
 
-def export(run: Path, out: Path, *, precision: Precision = "float32", step: int | None = None) -> int:
-    """Write the newest (or the given, or with step=-1 the best) checkpoint of a run as a model; returns its step."""
+def export(
+    place: str | Path, out: Path, *, precision: Precision = "float32", step: int | None = None
+) -> int | None:
+    """Write the newest (or the given, or with step=-1 the best) checkpoint of a run as a model, and return its step; or
+    a model that was exported before, in another precision."""
+    run = Path(place) if place == BUNDLED else local_copy(place)
     checkpoints = run / "checkpoints"
-    if not checkpoints.is_dir():
-        raise UserError(
-            f"{run} is not the folder of a run (it has no checkpoints): give a run's --out folder."
-        )
+    if checkpoints.is_dir():
+        return _export_run(run, checkpoints, out, precision, step)
+    folder = find_model(place)
+    if not (folder / "config.json").exists():
+        raise UserError(f"{place} is neither the folder of a run nor that of a model: give one of these.")
+    if step is not None:
+        raise UserError(f"{place} is a model, which has no other steps: leave out the step, or give its run.")
+    if out.resolve() == folder.resolve():
+        raise UserError(f"{place} would be written over itself: give another folder to write to.")
+    weights = load_weights(folder)
+    notes = read_description(folder).get("notes")
+    save_model(out, weights.config, weights.params, weights.vocab, precision=precision, notes=notes)
+    return None
+
+
+def _export_run(run: Path, checkpoints: Path, out: Path, precision: Precision, step: int | None) -> int:
     with CheckpointStore(checkpoints) as store:
         if step == -1:
             step = store.best_step()
