@@ -106,3 +106,11 @@ def test_what_is_not_a_run_is_an_error(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["export", str(tmp_path), str(tmp_path / "model")]) == 2
     assert "There is no readable checkpoint" in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
+
+
+def test_a_config_that_is_no_models_is_not_written_over(run: Path) -> None:
+    before = (run / "config.json").read_bytes()
+    with pytest.raises(UserError, match=r"a config\.json that is no model's: choose another folder"):
+        export(run, run)
+    assert (run / "config.json").read_bytes() == before
+    assert not (run / "model.safetensors").exists()

@@ -9,6 +9,7 @@ import numpy as np
 from lexinvariant.errors import UserError
 from lexinvariant.files import check_regular
 
+TENSORS = "model.safetensors"
 SCALE = ".scale"  # an int8 tensor NAME comes with a float32 tensor NAME.scale, one number a column
 HASH = "sha256"  # in the file's metadata
 _RENAMED = {"lexicals.": "embedding."}  # what version 0.1 called parameters in its files
@@ -39,7 +40,7 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 
-    path = folder / "model.safetensors"
+    path = folder / TENSORS
     remedy = "export the model again."
     try:
         check_regular(path, remedy)

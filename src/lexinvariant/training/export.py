@@ -5,12 +5,24 @@ from pathlib import Path
 
 from lexinvariant.config import ShardingConfig, TrainConfig
 from lexinvariant.errors import UserError
+from lexinvariant.model.folder import read_description
 from lexinvariant.model.weights import Precision, save_model
 from lexinvariant.settings import from_dict
 from lexinvariant.text import load_vocab
 from lexinvariant.training.checkpoint import CheckpointStore, read_notes
 from lexinvariant.training.setup import build
 from lexinvariant.training.spikes import notes_for_model
+
+
+def _check_out(out: Path) -> None:
+    """The config.json of a run, or of anything else, would be lost."""
+    if (out / "config.json").exists():
+        try:
+            read_description(out)
+        except UserError as error:
+            raise UserError(
+                f"{out} has a config.json that is no model's: choose another folder, it will not be touched."
+            ) from error
 
 
 def export(run: Path, out: Path, *, precision: Precision = "float32", step: int | None = None) -> int:
@@ -20,6 +32,7 @@ def export(run: Path, out: Path, *, precision: Precision = "float32", step: int 
         raise UserError(
             f"{run} is not the folder of a run (it has no checkpoints): give a run's --out folder."
         )
+    _check_out(out)
     with CheckpointStore(checkpoints) as store:
         if step == -1:
             step = store.best_step()
