@@ -107,7 +107,8 @@ def test_a_current_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     gone.mkdir()
     command = shlex.join(python_command("lexinvariant.cli.main", "main", "data", "prepare", "sums:9", "rel"))
     done = subprocess.run(
-        ["bash", "-c", f"cd {gone}; rmdir {gone}; unset PYTHONPATH; {command}"],
+        ["bash", "-c", f"cd {gone}; rmdir {gone}; {command}"],
+        env={**os.environ, "PYTHONPATH": str(Path(lexinvariant.__file__).absolute().parents[1])},
         capture_output=True,
         check=False,
         text=True,

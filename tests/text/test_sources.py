@@ -1,3 +1,4 @@
+import errno
 import gzip
 import json
 import lzma
@@ -5,6 +6,7 @@ import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -329,3 +331,21 @@ def test_a_corpus_in_a_folder_is_no_text_of_it(tmp_path: Path) -> None:
     assert texts(tmp_path) == before
     with pytest.raises(UserError, match="has no text in it"):
         texts(tmp_path / "data" / "corpus")
+
+
+def test_a_folder_below_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its text would be missing, and nobody would know."""
+    (tmp_path / "a.txt").write_text("some text")
+    (tmp_path / "locked").mkdir()
+    scandir = os.scandir
+
+    def refusing(path: Any) -> Any:  # permissions keep no root out
+        if Path(path).name == "locked":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(
+        UserError, match=r"locked cannot be read \(Permission denied\): check its permissions"
+    ):
+        texts(tmp_path)

@@ -45,6 +45,7 @@ from lexinvariant.text.formats import (
     read_parquet,
     read_text,
     source_of,
+    tell_unreadable,
 )
 from lexinvariant.text.letters import letters_only, unspaced
 from lexinvariant.text.manifest import MANIFEST_FILE
@@ -210,7 +211,7 @@ def _read_file(path: Path, source: str, spec: SourceSpec, progress: ReadProgress
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for parent, subfolders, names in os.walk(folder):
+    for parent, subfolders, names in os.walk(folder, onerror=tell_unreadable):
         if MANIFEST_FILE in names and any(name.endswith(".tokens") for name in names):
             # A prepared corpus. Its tokens are ASCII, and would be read as text: that of its test split too.
             subfolders.clear()
