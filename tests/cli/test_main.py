@@ -120,15 +120,15 @@ def test_a_current_folder_that_is_gone_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
 def test_streams_that_are_closed_or_full_end_no_work(closed: str, tmp_path: Path) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("some words " * 500)
+    text = tmp_path / "text.jsonl"
+    text.write_text('{"text": "some words"}\n' * 100)  # so few that there is something to warn of
     for command in ("data prepare", "tokenizer train --size 300"):
         out = tmp_path / command.split()[0]
         script = f"{sys.executable} -P -m lexinvariant {command} {text} {out} {closed}"
         done = subprocess.run(
             ["bash", "-c", script], capture_output=True, check=False, text=True, timeout=120
         )
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0 and "Traceback" not in done.stderr
         assert list(out.iterdir())
 
 
