@@ -40,14 +40,20 @@ def check_seed(seed: object) -> None:
         raise UserError(f"seed is {_shown(seed)}: give a number of at most 63 bits.")
 
 
-def check_settings(settings: Any, inside: str, at_least: Mapping[str, int] | None = None) -> None:
-    """Compare every field of a dataclass of settings with its type, and some with the least they may be."""
+def check_settings(
+    settings: Any, inside: str, at_least: Mapping[str, int] | None = None, at_most: int | None = None
+) -> None:
+    """Compare every field of a dataclass of settings with its type, some with the least they may be, and all whole
+    numbers but the seed with the most.
+    """
     of_class: Any = type(settings)
     for name, kind in _kinds(of_class).items():
         value = getattr(settings, name)
         _check(value, kind, inside + name)
         if at_least and name in at_least and value < at_least[name]:
             raise UserError(f"{inside}{name} is {value}: give a number of at least {at_least[name]}.")
+        if at_most is not None and kind is int and name != "seed" and value > at_most:
+            raise UserError(f"{inside}{name} is {_shown(value)}: give a number of at most {at_most}.")
 
 
 @cache

@@ -169,6 +169,10 @@ class LexiconConfig:
 
 LONGEST_CONTEXT = 1 << 20
 """Tokens: already a plan for more would take gigabytes, and attention a petabyte."""
+MOST_LAYERS = 1 << 10
+"""Layers that look both ways are compiled one by one, as all are on a GPU."""
+LARGEST = (1 << 31) - 1
+"""Sizes, steps and counts: devices count in 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +229,10 @@ class ModelConfig:
     def __post_init__(self) -> None:
         sizes = ("vocab_size", "context", "n_layers", "width", "n_heads", "head_dim", "hidden")
         others = {"decipher_hidden": 1, "recall_width": 0, "hindsight_layers": 0, "position_buckets": 2}
-        check_settings(self, "model.", dict.fromkeys(sizes, 1) | others)
+        check_settings(self, "model.", dict.fromkeys(sizes, 1) | others, LARGEST)
+        for name in ("n_layers", "hindsight_layers"):
+            if getattr(self, name) > MOST_LAYERS:
+                raise UserError(f"model.{name} is {getattr(self, name)}: give at most {MOST_LAYERS}.")
         if self.context > LONGEST_CONTEXT:
             raise UserError(f"model.context is {self.context}: give at most {LONGEST_CONTEXT}.")
         if self.position_max_distance <= self.position_buckets // 2:
@@ -302,7 +309,13 @@ class OptimizerConfig:
     """Clip the gradient's global norm; 0 is off."""
 
     def __post_init__(self) -> None:
-        check_settings(self, "optimizer.", {"warmup_steps": 0, "rate": 0, "weight_decay": 0, "clip_norm": 0})
+        least = dict.fromkeys(("warmup_steps", "rate", "final_rate_share", "weight_decay", "clip_norm"), 0)
+        check_settings(self, "optimizer.", least, LARGEST)
+        for name in ("beta1", "beta2", "muon_beta"):  # with others means of the past would grow for ever
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise UserError(
+                    f"optimizer.{name} is {getattr(self, name)}: give a number from 0 to below 1."
+                )
 
 
 @dataclass(frozen=True)
@@ -331,7 +344,7 @@ class ShardingConfig:
     """Ways in which the batch and the parameters are split."""
 
     def __post_init__(self) -> None:
-        check_settings(self, "sharding.", {"data": 0, "fsdp": 0})
+        check_settings(self, "sharding.", {"data": 0, "fsdp": 0}, LARGEST)
 
 
 @dataclass(frozen=True)
@@ -353,7 +366,8 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         counts = ("eval_every", "eval_sequences", "save_every", "keep_last", "log_every")
-        check_settings(self, "run.", dict.fromkeys(counts, 1) | {"keep_best": 0, "stop_after_minutes": 0})
+        least = dict.fromkeys(counts, 1) | {"keep_best": 0, "stop_after_minutes": 0}
+        check_settings(self, "run.", least, LARGEST)
         if self.spike_factor != 0 and self.spike_factor <= 1:
             raise UserError(f"run.spike_factor is {self.spike_factor}: give a number above 1, or 0 for none.")
 
@@ -383,7 +397,7 @@ class TrainConfig:
     """Type of the arithmetic; parameters and their updates are float32."""
 
     def __post_init__(self) -> None:
-        check_settings(self, "", {"batch_size": 1, "steps": 1, "decipher_weight": 0})
+        check_settings(self, "", {"batch_size": 1, "steps": 1, "decipher_weight": 0}, LARGEST)
         check_seed(self.seed)
         if self.accumulate < 1 or self.batch_size % self.accumulate:
             raise UserError(

@@ -4,6 +4,13 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
+
+OUT_OF_MEMORY = (
+    "RESOURCE_EXHAUSTED"  # how jax's errors begin, which cannot be named here without importing it
+)
+SMALLER = "give smaller batches or sizes, split a batch with --accumulate, or end other programs"
+LONGEST_CAUSE = 200  # characters of another library's complaint
 
 
 class UserError(Exception):
@@ -34,5 +41,23 @@ def exit_code(command: Callable[[], int]) -> int:
     except OSError as error:
         # A full disk, a folder where a file stands: nobody is helped by a traceback.
         where = f" ({error.filename})" if error.filename else ""
-        print(f"lexinvariant: {error.strerror or error}{where}.", file=sys.stderr)
+        print(f"lexinvariant: {error.strerror or error}{where}{_remedy(error)}.", file=sys.stderr)
         return 2
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and OUT_OF_MEMORY not in str(error):
+            raise
+        what = " ".join(str(error).removeprefix(OUT_OF_MEMORY).split()).strip(": .")[:LONGEST_CAUSE]
+        print(
+            f"lexinvariant: There is too little memory ({what or 'none is left'}): {SMALLER}.",
+            file=sys.stderr,
+        )
+        return 2
+
+
+def _remedy(error: OSError) -> str:
+    """What to do about a path that belongs to nothing, since the current folder is gone."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return ": the current folder was removed, so change to another one" if not error.filename else ""
+    return ""

@@ -21,6 +21,27 @@ def expand_user(place: str | Path) -> Path:
     return Path(os.path.expanduser(place))  # noqa: PTH111 (Path.expanduser fails there)
 
 
+def real_path(place: str | Path) -> Path:
+    """Absolute, and without links. Path.resolve fails at links that lead in a circle; here they stay what they are."""
+    return Path(os.path.realpath(expand_user(place)))
+
+
+def check_name(place: str) -> str:
+    """The name of a file or folder, if it is one: an empty one, as of a variable that is not set, would be the current
+    folder.
+    """
+    if not place:
+        raise UserError("A file or folder was given no name: name it, or write . for the current folder.")
+    return place
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is the old one or the new one, whatever happens meanwhile."""
+    unfinished = path.with_name(f"{path.name}.part")
+    unfinished.write_bytes(text.encode())
+    unfinished.replace(path)
+
+
 def user_cache() -> Path:
     """Our folder among the user's caches."""
     if chosen := os.environ.get("XDG_CACHE_HOME"):

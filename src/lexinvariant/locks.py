@@ -39,6 +39,18 @@ def lock_folder(folder: Path, sentence: str, *, waits: bool = False) -> Iterator
         os.close(descriptor)
 
 
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Within, others who ask the same of this folder wait; for what is done in a moment. It leaves no file there."""
+    descriptor = _open_folder(folder)
+    try:
+        while not _take(descriptor):
+            time.sleep(_LOOK_EVERY)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def keep_in_use(lock: Path) -> int:
     """Until this process ends, or closes the descriptor, nobody gets this file by `unless_in_use`."""
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)

@@ -44,6 +44,37 @@ def test_what_does_not_fit_is_said(model: str, tmp_path: Path, capsys: pytest.Ca
     assert "a vocabulary of 12 and the model one of 5" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--sequences", "--batch-size"])
+@pytest.mark.parametrize("number", ["0", "-1"])
+def test_numbers_that_cannot_be(
+    model: str, option: str, number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", model, *FEW, option, number]) == 2
+    assert capsys.readouterr().err == f"lexinvariant: {option} is {number}: give a number of at least 1.\n"
+
+
+def test_a_standard_model_does_not_read_another_vocabulary(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    standard = save_random_model(tmp_path, LetterVocab(20), "learned", "full", context=24)
+    assert main(["evaluate", standard, *FEW]) == 2
+    assert "the data is in letters12 and the model reads letters20: prepare" in capsys.readouterr().err
+
+
+def test_of_short_texts_nothing_is_told_at_the_end_of_the_context(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "text.jsonl"
+    texts = {"long": "abcd" * 30, "short": "abca"}
+    records = [{"text": text, "source": f"{tag}:{i}"} for tag, text in texts.items() for i in range(3)]
+    source.write_text("".join(json.dumps(record) + "\n" for record in records))
+    prepare([str(source)], tmp_path / "data", vocab="letters12", valid=[str(source)])
+    few = ["--data", str(tmp_path / "data"), "--sequences", "4", "--batch-size", "4", "--by-tag"]
+    assert main(["evaluate", model, *few]) == 0
+    long, short = capsys.readouterr().out.splitlines()[-2:]
+    assert float(long.split()[2]) > 1 and short.split() == ["short", "3", "-"]
+
+
 def test_json_is_one_object_with_all_numbers(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

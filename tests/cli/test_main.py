@@ -3,14 +3,17 @@
 import errno
 import importlib
 import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import lexinvariant
 from lexinvariant.cli import main as command_line
 from lexinvariant.cli.main import COMMANDS, main
+from lexinvariant.processes import python_command
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"], ["-h"], ["help"]])
@@ -78,6 +81,62 @@ def test_what_the_system_refuses_is_told_in_one_line(
 ) -> None:
     assert raise_in_data(monkeypatch, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/full/file")) == 2
     assert capsys.readouterr().err == "lexinvariant: No space left on device (/full/file).\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 7 TiB"),
+        RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 7 bytes."),
+    ],
+    ids=["numpy", "jax"],
+)
+def test_too_little_memory_is_told_in_one_line(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raise_in_data(monkeypatch, error) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("lexinvariant: There is too little memory (") and said.count("\n") == 1
+    assert "7" in said and "--accumulate" in said
+    with pytest.raises(RuntimeError):
+        raise_in_data(monkeypatch, RuntimeError("another"))
+
+
+def test_a_current_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = shlex.join(python_command("lexinvariant.cli.main", "main", "data", "prepare", "sums:9", "rel"))
+    done = subprocess.run(
+        ["bash", "-c", f"cd {gone}; rmdir {gone}; {command}"],
+        env={**os.environ, "PYTHONPATH": str(Path(lexinvariant.__file__).absolute().parents[1])},
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert "the current folder was removed, so change to another one." in done.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
+def test_streams_that_are_closed_or_full_end_no_work(closed: str, tmp_path: Path) -> None:
+    text = tmp_path / "text.jsonl"
+    text.write_text('{"text": "some words"}\n' * 100)  # so few that there is something to warn of
+    for command in ("data prepare", "tokenizer train --size 300"):
+        out = tmp_path / command.split()[0]
+        script = f"{sys.executable} -P -m lexinvariant {command} {text} {out} {closed}"
+        done = subprocess.run(
+            ["bash", "-c", script], capture_output=True, check=False, text=True, timeout=120
+        )
+        assert done.returncode == 0 and "Traceback" not in done.stderr
+        assert list(out.iterdir())
+
+
+@pytest.mark.parametrize("command", ["--help", "train tiny --help", "data --help"])
+def test_output_that_has_no_room_is_told(command: str) -> None:
+    script = f"{sys.executable} -P -m lexinvariant {command} > /dev/full"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=False, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (2, "lexinvariant: No space left on device.\n")
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

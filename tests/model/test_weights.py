@@ -5,8 +5,10 @@ import os
 import sys
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -366,3 +368,73 @@ def test_a_model_says_how_transformers_reads_it(tmp_path: Path) -> None:
     assert read_description(tmp_path / "model")["model_type"] == "lexinvariant"
     tokenizer = json.loads((tmp_path / "model" / "tokenizer_config.json").read_text())
     assert tokenizer == {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 48}
+
+
+def test_a_kill_while_a_model_is_replaced_leaves_no_mixture(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every step in which files come to their places, the old model is left, or the new one, or none."""
+    other = replace(CONFIG, norm_eps=0.5)
+    old = (folder / "config.json").read_bytes()
+    steps = 0
+    for killed_at in range(100):
+        save_model(folder, CONFIG, PARAMS, CharVocab(), notes={"step": 7})
+        steps = 0
+
+        def counted(original: Callable[..., Any], at: int = killed_at) -> Callable[..., Any]:
+            def call(*arguments: Any, **more: Any) -> Any:
+                nonlocal steps
+                steps += 1
+                if steps > at:
+                    raise KeyboardInterrupt
+                return original(*arguments, **more)
+
+            return call
+
+        with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+            for name in ("write_bytes", "write_text", "replace", "unlink"):
+                patch.setattr(Path, name, counted(getattr(Path, name)))
+            save_model(folder, other, jax.tree.map(jnp.zeros_like, PARAMS), CharVocab())
+        if not (folder / "model.safetensors").exists():
+            with pytest.raises(UserError, match="missing or damaged: export the model again"):
+                load_weights(folder)
+            continue
+        weights = load_weights(folder)
+        is_new = not any(np.asarray(value).any() for value in jax.tree.leaves(weights.params))
+        assert weights.config == (other if is_new else CONFIG)
+        assert is_new or (folder / "config.json").read_bytes() == old
+        if steps <= killed_at:
+            break
+    assert is_new and 3 < steps < 100
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "config.json",
+        "model.safetensors",
+        "vocab.json",
+    ]
+
+
+def test_another_tokenizer_than_the_models_is_told(tmp_path: Path) -> None:
+    vocab = train_tokenizer(["stdlib:code?limit=5"], tmp_path / "tokenizer", size=300)
+    save_model(
+        tmp_path / "model",
+        replace(CONFIG, vocab_size=300),
+        random_params(replace(CONFIG, vocab_size=300)),
+        vocab,
+    )
+    path = tmp_path / "model" / "tokenizer.json"
+    written = path.read_bytes()
+    changed = json.loads(written)
+    tokens = changed["model"]["vocab"]
+    tokens["a"], tokens["b"] = tokens["b"], tokens["a"]
+    path.write_text(json.dumps(changed))
+    with pytest.raises(UserError, match="is not what was written there, by its hash"):
+        load_weights(tmp_path / "model")
+    path.write_bytes(written)
+    load_weights(tmp_path / "model")
+
+
+def test_notes_that_are_none_are_told(folder: Path) -> None:
+    description = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(description | {"notes": [1]}))
+    with pytest.raises(UserError, match="its notes are none: export the model again"):
+        read_description(folder)

@@ -1,6 +1,7 @@
 """The page carries everything inside itself, and says what is beside what."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -158,3 +159,18 @@ def test_report_results_and_theory_do_not_import_jax() -> None:
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any(name.split(".")[0] == "jax" for name in names), file
+
+
+def test_a_document_is_filled_whole_and_keeps_its_line_ends(rows: Path, tmp_path: Path) -> None:
+    document = tmp_path / "results.md"
+    document.write_bytes(b"Before.\r\n<!-- table: summary -->\r\n<!-- end -->\r\n")
+    assert fill_document(rows, document) == 1
+    filled = document.read_bytes()
+    assert filled.count(b"\n") == filled.count(b"\r\n") > 4
+    document.write_bytes(b"\xff")
+    with pytest.raises(UserError, match="is not UTF-8"):
+        fill_document(rows, document)
+    pipe = tmp_path / "pipe.md"
+    os.mkfifo(pipe)
+    with pytest.raises(UserError, match="not a regular file: give a Markdown document"):
+        fill_document(rows, pipe)

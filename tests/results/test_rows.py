@@ -3,7 +3,7 @@
 import multiprocessing
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +108,9 @@ def test_damage_inside_is_reported_not_hidden(tmp_path: Path) -> None:
     path.write_text(path.read_text() + "rubbish\n")
     with pytest.raises(UserError, match="line 2"):
         read(path)
+    path.write_text("[" * 100_000 + "\n")
+    with pytest.raises(UserError, match="line 1"):
+        read(path)
     path.write_text('{"kind": "point"}\n')
     with pytest.raises(UserError, match="line 1"):
         read(path)
@@ -183,3 +186,12 @@ def test_a_line_that_another_is_still_writing_is_not_cut_off(tmp_path: Path) -> 
         fcntl.flock(other, fcntl.LOCK_UN)
         opening.join(timeout=10)
     assert path.read_bytes() == b'{"half": 1}\n'
+
+
+def test_a_name_that_is_no_utf8_costs_no_row(tmp_path: Path) -> None:
+    """As of a folder on the command line, or of a tag in JSON that is half a surrogate pair."""
+    path = tmp_path / "rows.jsonl"
+    with RowWriter(path, replace(WHERE, command="theory --out \udcff")) as writer:
+        writer.write(Point(n=1, label="\ud800"))
+    [row] = read(path).of(Point)
+    assert (row.n, row.label, row.origin.command) == (1, r"\ud800", r"theory --out \udcff")

@@ -259,6 +259,10 @@ def test_what_cannot_be_collected_is_one_sentence(
 def test_other_mistakes(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no language 'rusty', did you mean 'rust'"):
         collect([str(folder)], tmp_path / "out", languages=["rusty"])
+    with pytest.raises(UserError, match="given no name"):
+        collect([""], tmp_path / "out")
+    with pytest.raises(UserError, match="the number of megabytes is nan"):
+        collect([str(folder)], tmp_path / "out", megabytes=float("nan"))
     with pytest.raises(UserError, match="exists already and is not empty"):
         collect([str(folder)], folder)
     (tmp_path / "empty").mkdir()

@@ -269,3 +269,30 @@ def test_a_corpus_of_an_older_release_has_no_tags_and_can_be_read(tmp_path: Path
     assert len(pieces.batch(0, 0, 8).tok_BT) == 8
     with pytest.raises(UserError, match=r"prepared by an older release.*: prepare it again"):
         pieces.pieces_by_tag  # noqa: B018
+
+
+@pytest.mark.parametrize("below", ["", "corpus"])
+def test_links_that_lead_in_a_circle_are_told(below: str, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UserError, match=r"leads in a circle|Too many levels of symbolic links"):
+        prepare(["sums:9"], tmp_path / "loop" / below, progress=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
+
+
+def test_of_two_preparations_at_once_the_second_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "corpus"
+    write = Manifest.write
+
+    def slow(self: Manifest, folder: Path) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Manifest, "write", write)
+            prepare(["sums:30"], out, progress=False)
+        write(self, folder)
+
+    monkeypatch.setattr(Manifest, "write", slow)
+    with pytest.raises(UserError, match="holds a prepared corpus already"):
+        prepare(["sums:60"], out, progress=False)
+    assert Corpus.open(out, verify=True).manifest.sources == ("sums:30",)
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus"]

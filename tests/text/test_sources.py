@@ -1,3 +1,4 @@
+import errno
 import gzip
 import json
 import lzma
@@ -5,6 +6,7 @@ import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -14,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexinvariant.errors import UserError
-from lexinvariant.text import Document, formats, read_documents
+from lexinvariant.text import Document, formats, prepare, read_documents
 from lexinvariant.text.formats import ReadProgress
 from lexinvariant.text.sources import SourceSpec, size_on_disk
 
@@ -140,6 +142,8 @@ def test_sources_that_do_not_tell_documents_apart(tmp_path: Path) -> None:
         ("feild=x", r"did you mean field=VALUE\?"),
         ("nonsense", "unknown or incomplete option 'nonsense'"),
         ("limit=0", "whole number above 0"),
+        ("limit=99999999999999999999", "whole number above 0"),
+        ("limit=" + "9" * 5000, "whole number above 0"),
         ("errors=ignore", "strict or replace"),
         ("source=wki:", "begins with 'wki:' .*'wiki:A'"),
         ("field=body", r"line 1 has no text in the field 'body'.*text, source"),
@@ -302,3 +306,46 @@ def test_standard_library() -> None:
     prose = list(read_documents("stdlib:prose?limit=90"))
     assert prose[0].source.startswith("pydoc:") and prose[-1].source.startswith("docstrings:")
     assert "def " not in prose[-1].text[:200]
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("", "given no name"),
+        ("?limit=3", "given no name"),
+        ("sums:" + "9" * 5000, "does not say how many"),
+        ("x" * 5000, "cannot be read .*check the path"),
+    ],
+    ids=["nothing", "only options", "too many", "too long"],
+)
+def test_names_that_are_none(place: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        next(read_documents(place))
+
+
+def test_a_corpus_in_a_folder_is_no_text_of_it(tmp_path: Path) -> None:
+    """Its tokens are ASCII: a second preparation would train on the text that the first one has held out."""
+    (tmp_path / "book.txt").write_text("It is a long story. " * 50)
+    before = texts(tmp_path)
+    prepare([str(tmp_path)], tmp_path / "data" / "corpus", progress=False)
+    assert texts(tmp_path) == before
+    with pytest.raises(UserError, match="has no text in it"):
+        texts(tmp_path / "data" / "corpus")
+
+
+def test_a_folder_below_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its text would be missing, and nobody would know."""
+    (tmp_path / "a.txt").write_text("some text")
+    (tmp_path / "locked").mkdir()
+    scandir = os.scandir
+
+    def refusing(path: Any) -> Any:  # permissions keep no root out
+        if Path(path).name == "locked":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(
+        UserError, match=r"locked cannot be read \(Permission denied\): check its permissions"
+    ):
+        texts(tmp_path)

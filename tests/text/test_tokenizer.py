@@ -54,6 +54,12 @@ def test_max_bytes_bounds_what_is_read(tmp_path: Path) -> None:
     assert not (tmp_path / "u.json").exists()
 
 
+@pytest.mark.parametrize("most", [0, -5])
+def test_training_on_nothing_is_refused(most: int, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"on {most} bytes of text"):
+        train_tokenizer(["sums:9"], tmp_path, size=300, max_bytes=most)
+
+
 def test_training_refuses_to_overwrite_and_tiny_sizes(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="exists already"):
         train_tokenizer(["stdlib:code?limit=1"], trained)

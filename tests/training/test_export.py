@@ -122,3 +122,11 @@ def test_a_model_is_exported_in_another_precision(
         export(whole, tmp_path / "other", step=2)
     with pytest.raises(UserError, match="over itself"):
         export(whole, whole, precision="int6")
+
+
+def test_a_config_that_is_no_models_is_not_written_over(run: Path) -> None:
+    before = (run / "config.json").read_bytes()
+    with pytest.raises(UserError, match=r"a config\.json that is no model's: choose another folder"):
+        export(run, run)
+    assert (run / "config.json").read_bytes() == before
+    assert not (run / "model.safetensors").exists()

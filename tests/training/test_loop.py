@@ -400,6 +400,34 @@ class TestRunsThatCannotBe:
         assert contents(copy) == before
         assert train(copy) == 0
 
+    def test_a_folder_that_is_something_else(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A model's config.json, or that of any other project, is not written over."""
+        (tmp_path / "config.json").write_text('{"format": 1, "model": {}}')
+        before = contents(tmp_path)
+        assert train(tmp_path) == 2
+        assert "config.json is not that of a run: give another --out" in capsys.readouterr().err
+        assert contents(tmp_path) == before
+
+    @pytest.mark.parametrize("kind", ["file", "link", "checkpoints", "name", "nothing"])
+    def test_a_place_that_takes_no_checkpoints_is_told_before_the_first_step(
+        self, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(MarkovPieces, "batch", lambda *_: pytest.fail("it has begun"))
+        folder = tmp_path / ("run" if kind != "name" else os.fsdecode(b"\xff"))
+        if kind == "file":
+            folder.write_text("")
+        elif kind == "link":
+            folder.symlink_to(folder)
+        elif kind == "checkpoints":
+            folder.mkdir()
+            (folder / "checkpoints").write_text("")
+        assert main([*SHORT, "--out", "" if kind == "nothing" else str(folder)]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert "give another --out" in said or "given no name" in said
+
     def test_no_data(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["train", "char-tiny", "--out", str(tmp_path / "run")]) == 2
         assert "No data was given: pass --data DIR" in capsys.readouterr().err
@@ -489,6 +517,20 @@ def test_a_run_killed_at_random_moments_ends_with_the_same_parameters(
         for run in (folder, never_killed)
     )
     assert losses == expected
+
+
+def test_a_terminal_that_is_closed_is_a_request_to_stop_unless_under_nohup() -> None:
+    with loop._stop_signals() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop == [signal.SIGHUP]
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with loop._stop_signals() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert stop == []
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from lexinvariant.checks import check_seed, whole_number
 from lexinvariant.config import LexiconKind
 from lexinvariant.errors import UserError
 from lexinvariant.text import ChosenPieces, Pieces, Split, open_data
@@ -49,16 +50,15 @@ class Arguments:
 def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant evaluate")
     from lexinvariant.api import load
-    from lexinvariant.training.evaluate import Evaluation, evaluate
+    from lexinvariant.training.evaluate import Evaluation, check_vocabulary, evaluate
 
+    whole_number(arguments.sequences, "--sequences", least=1)
+    whole_number(arguments.batch_size, "--batch-size", least=1)
+    check_seed(arguments.seed)
     model, data = load(arguments.model), open_data(arguments.data)
     if arguments.lexicon is not None:
         model = model.with_lexicon(arguments.lexicon)
-    if data.vocab_size > model.config.vocab_size:
-        raise UserError(
-            f"The data has a vocabulary of {data.vocab_size} and the model one of {model.config.vocab_size}: prepare "
-            "the data with the model's own."
-        )
+    check_vocabulary(model.config, model.vocab, data, f"{arguments.model} cannot read {arguments.data}")
 
     def measure(pieces: Split) -> Evaluation:
         return evaluate(
@@ -109,10 +109,11 @@ def _table_by_tag(by_tag: dict[str, dict[str, float]]) -> str:
         "deciphered there": "tail_deciphered",
         "in hindsight": "tail_hindsight_deciphered",
     }
-    shown = {title: name for title, name in columns.items() if name in next(iter(by_tag.values()))}
+    shown = {title: name for title, name in columns.items() if any(name in row for row in by_tag.values())}
     width = max(map(len, by_tag))
     lines = [" ".join([f"{'tag':<{width}}", f"{'pieces':>9}", *(f"{title:>22}" for title in shown)])]
     for tag, metrics in sorted(by_tag.items()):
-        values = [f"{metrics[name]:>22.4f}" for name in shown.values()]
+        # Of a kind whose texts are all shorter than the context nothing is known there.
+        values = [f"{metrics[name]:>22.4f}" if name in metrics else f"{'-':>22}" for name in shown.values()]
         lines.append(" ".join([f"{tag:<{width}}", f"{metrics['pieces']:>9}", *values]))
     return "\n" + "\n".join(lines)

@@ -2,8 +2,10 @@
 
 import importlib
 import io
+import os
 import sys
 import warnings
+from typing import Any
 
 from lexinvariant import __version__
 from lexinvariant.errors import UserError, exit_code, nearest
@@ -49,22 +51,63 @@ def usage() -> str:
     )
 
 
+class _LossyFile(io.FileIO):
+    """What cannot be written is lost, and nobody stops for it."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data) or 0
+        except OSError:
+            return len(data)
+
+
+def open_standard_streams() -> None:
+    """Descriptors that are closed are opened to nowhere: the next file to be opened, a checkpoint perhaps, would get
+    their numbers, and whatever a library prints would go there. What is said on stderr is said in passing: a log whose
+    disk is full, or whose reader has gone, ends no training.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is sys.__stderr__:
+        lossy = io.BufferedWriter(_LossyFile(2, "w", closefd=False))
+        encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+        sys.stderr = io.TextIOWrapper(lossy, encoding, "backslashreplace", line_buffering=True)
+
+
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
+    open_standard_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets a question mark, and nobody a traceback; stderr never complains.
         sys.stdout.reconfigure(errors="replace")
-    if not argv or argv[0] in ("-h", "--help", "help"):
+    warnings.formatwarning = lambda message, *_, **__: f"lexinvariant: warning: {message}\n"
+    return exit_code(lambda: _run_and_show(argv))
+
+
+def _run_and_show(argv: list[str]) -> int:
+    try:
+        code = run(*argv[:1], argv=argv[1:])
+    except SystemExit:  # after --help
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()  # not at Python's own end, where a full disk is told in a riddle
+    return code
+
+
+def run(name: str = "help", *, argv: list[str]) -> int:
+    if name in ("-h", "--help", "help"):
         print(usage(), end="")
         return 0
-    if argv[0] == "--version":
+    if name == "--version":
         print(f"lexinvariant {__version__}")
         return 0
-    warnings.formatwarning = lambda message, *_, **__: f"lexinvariant: warning: {message}\n"
-    return exit_code(lambda: run(argv[0], argv[1:]))
-
-
-def run(name: str, argv: list[str]) -> int:
     if name not in COMMANDS:
         raise UserError(
             f"There is no command {name!r}: did you mean `lexinvariant {nearest(name, COMMANDS)}`?"

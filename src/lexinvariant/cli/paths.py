@@ -5,6 +5,7 @@ from pathlib import Path
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import check_name
 from lexinvariant.remote import is_remote
 
 LOCAL_PATHS = ConstructorRegistry()
@@ -18,7 +19,7 @@ def local_path(place: str) -> Path:
             f"{place} is an address, and this takes a path of this machine: give one (addresses are for what `train`, "
             "`data prepare` and `export` write, and for data and models that are read)."
         )
-    return Path(place)
+    return Path(check_name(place))
 
 
 @LOCAL_PATHS.primitive_rule

@@ -13,6 +13,7 @@ from lexinvariant import presets
 from lexinvariant.checks import whole_number
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
+from lexinvariant.files import check_name
 from lexinvariant.remote import is_remote
 from lexinvariant.text.frequency import ADVICE, still_counting
 from lexinvariant.training.distributed import find_cluster, run_in_cluster
@@ -147,7 +148,7 @@ def _train(name: str, rest: list[str], arguments: Arguments, default: Arguments)
         config = presets.as_standard(config)
 
     if not is_remote(arguments.out):
-        return _train_in(Path(arguments.out), config, name)
+        return _train_in(Path(check_name(arguments.out)), config, name)
 
     import jax  # not for --help
 

@@ -250,6 +250,7 @@ def _measure(options: Options, recipe: TrainConfig, name: str, recorder: Recorde
         seed=options.seed,
         dtype=config.dtype,
     )
+    curve = curve_of(folder)  # says so where no text reaches the end of the context
     return TrainedVariant(
         preset=options.preset,
         steps=options.steps,
@@ -260,7 +261,7 @@ def _measure(options: Options, recipe: TrainConfig, name: str, recorder: Recorde
         held_out=HeldOutMetrics(**held_out.metrics),
         tasks=_tasks(options, evaluated, config.dtype, recorder),
         examples=options.examples,
-        curve=curve_of(folder),
+        curve=curve,
     )
 
 

@@ -21,7 +21,9 @@ from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.rows import hash_files
 from lexinvariant.text import CharVocab, Pieces, open_data
 from lexinvariant.text.frequency import occurrences
-from lexinvariant.training.evaluate import full_pieces
+from lexinvariant.training.evaluate import check_vocabulary, full_pieces
+
+RECORDS = "records"  # the tag of made-up records
 
 
 @dataclass(frozen=True)
@@ -126,14 +128,20 @@ class HeldOut:
         return occurrences(self.tok_ST)
 
 
+def _share_of(tag: str, tokens_by_tag: object, folder: Path) -> float:
+    tokens = {} if tokens_by_tag is None else tokens_by_tag
+    if not isinstance(tokens, dict) or not all(type(n) is int and n >= 0 for n in tokens.values()):
+        raise UserError(f"{folder}/config.json is damaged, its notes are none: export the model again.")
+    return tokens.get(tag, 0) / max(1, sum(tokens.values()))
+
+
 def open_model(place: str) -> EvaluatedModel:
     folder = find_model(place)
     description = read_description(folder)
     named = Path(place) if is_remote(place) else folder.resolve()
     name = named.parent.name if named.name == "model" else named.name
     notes = description["notes"]
-    tokens_by_tag = notes.get("tokens_by_tag", {})
-    records_share = tokens_by_tag.get("records", 0) / max(1, sum(tokens_by_tag.values()))
+    records_share = _share_of(RECORDS, notes.get("tokens_by_tag"), folder)
     return EvaluatedModel(name, load(place), hash_files([folder]), notes.get("data"), records_share)
 
 
@@ -186,6 +194,7 @@ def held_out(evaluated: EvaluatedModel, data: str, split: str, sequences: int) -
             f"{data} has a vocabulary of {corpus.vocab_size} symbols and {evaluated.name} one of {config.vocab_size}: "
             "prepare the data with the model's own vocabulary."
         )
+    check_vocabulary(config, evaluated.model.vocab, corpus, f"{evaluated.name} cannot read {data}")
     pieces = corpus.split(split, config.context)
     chosen = pieces[full_pieces(pieces, sequences)]
     if not chosen.mask_BT.all():

@@ -54,6 +54,11 @@ def curve_of(folder: Path) -> LearningCurve:
         raise UserError(
             f"{folder} is not the folder of a run that has been evaluated: give a folder written by `train --out`."
         )
+    if not all(isinstance(row.get(name), float) for row in valid for name in ("loss", "tail_loss")):
+        raise UserError(
+            f"No held-out text of the run in {folder} reaches the end of its context, so there is no loss to compare: "
+            "train on longer texts, or with a shorter --model.context."
+        )
     config = from_dict(TrainConfig, read_json_object(folder / "config.json", "train again."))
     return LearningCurve(
         parameters=config.model.n_matmul_parameters,

@@ -26,6 +26,8 @@ def read_description(folder: Path) -> dict[str, Any]:
     written_as = description.get("format")
     if not isinstance(written_as, int) or not isinstance(description.get("model"), dict):
         raise UserError(f"{path} is not a model's description: {remedy}")
+    if not isinstance(description.setdefault("notes", {}), dict):
+        raise UserError(f"{path} is damaged, its notes are none: {remedy}")
     if written_as > FORMAT:
         raise UserError(f"{folder} was written by a newer lexinvariant: update this one.")
     return description

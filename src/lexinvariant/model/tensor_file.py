@@ -10,6 +10,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.files import check_regular
 from lexinvariant.model.quantize import dequantize, is_quantized, scale_shape
 
+TENSORS = "model.safetensors"
 SCALE = ".scale"  # a quantized tensor NAME comes with a float32 tensor NAME.scale, one number a column
 HASH = "sha256"  # in the file's metadata
 _RENAMED = {"lexicals.": "embedding."}  # what version 0.1 called parameters in its files
@@ -40,7 +41,7 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 
-    path = folder / "model.safetensors"
+    path = folder / TENSORS
     remedy = "export the model again."
     try:
         check_regular(path, remedy)

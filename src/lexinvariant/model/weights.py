@@ -11,11 +11,12 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
+from lexinvariant.locks import alone_in, staging_folder
 from lexinvariant.model import params as model_params
 from lexinvariant.model.folder import BUNDLED, FORMAT, MODEL_TYPE, find_model, read_description
 from lexinvariant.model.params import Params
 from lexinvariant.model.quantize import quantize
-from lexinvariant.model.tensor_file import SCALE, file_metadata, read_tensors
+from lexinvariant.model.tensor_file import SCALE, TENSORS, file_metadata, read_tensors
 from lexinvariant.settings import from_dict, to_json
 from lexinvariant.text import HuggingFaceVocab, Vocab, load_vocab
 
@@ -49,7 +50,10 @@ def save_model(
     precision: Precision = "float32",
     notes: dict[str, Any] | None = None,
 ) -> None:
-    """Write a model. Vectors stay float32 whatever the precision: they are few, and scales matter."""
+    """Write a model: a folder has the old one or the new one, or for a moment none, and never parts of both.
+
+    Vectors stay float32 whatever the precision: they are few, and scales matter.
+    """
     from safetensors.flax import save  # not at the top: reading a configuration needs none of it
 
     tensors: dict[str, Any] = {}
@@ -69,18 +73,26 @@ def save_model(
         "notes": notes or {},
     }
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        unfinished = folder / "model.safetensors.part"
-        metadata = file_metadata({name: np.asarray(value) for name, value in tensors.items()})
-        unfinished.write_bytes(save(tensors, metadata))
-        (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-        vocab.save(folder)
-        if isinstance(vocab, HuggingFaceVocab):  # with this, transformers' AutoTokenizer reads tokenizer.json
-            tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": config.context}
-            (folder / "tokenizer_config.json").write_text(
-                json.dumps(tokenizer, indent=2) + "\n", encoding="utf-8"
-            )
-        unfinished.replace(folder / "model.safetensors")
+        # Within the folder: the one around it may belong to somebody else.
+        with staging_folder(folder / TENSORS) as staged:
+            metadata = file_metadata({name: np.asarray(value) for name, value in tensors.items()})
+            (staged / TENSORS).write_bytes(save(tensors, metadata))
+            (staged / "config.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+            vocab.save(staged)
+            if isinstance(
+                vocab, HuggingFaceVocab
+            ):  # with this, transformers' AutoTokenizer reads tokenizer.json
+                tokenizer = {
+                    "tokenizer_class": "PreTrainedTokenizerFast",
+                    "model_max_length": config.context,
+                }
+                (staged / "tokenizer_config.json").write_text(
+                    json.dumps(tokenizer, indent=2) + "\n", encoding="utf-8"
+                )
+            with alone_in(folder):
+                (folder / TENSORS).unlink(missing_ok=True)  # without it nothing here counts as a model
+                for written in sorted(staged.iterdir(), key=lambda path: path.name == TENSORS):
+                    written.replace(folder / written.name)
     except OSError as error:
         raise UserError(
             f"The model could not be written to {folder} ({error.strerror or error}): free some space or choose "

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lexinvariant.errors import UserError
-from lexinvariant.files import expand_user, user_cache
+from lexinvariant.files import real_path, user_cache
 from lexinvariant.locks import keep_in_use, lock_folder, unless_in_use
 
 GIGABYTES = 100.0
@@ -21,7 +21,7 @@ _kept: dict[Path, int] = {}
 def cache_folder() -> Path:
     """LEXINVARIANT_CACHE, or the user's own folder for such things."""
     if chosen := os.environ.get("LEXINVARIANT_CACHE"):
-        return expand_user(chosen).resolve()
+        return real_path(chosen)
     return user_cache()
 
 
@@ -34,7 +34,7 @@ def cache_name(url: str) -> str:
     """A folder's name for an address: no two have the same, and people recognise it."""
     url = url.rstrip("/")
     end = re.sub(r"[^\w.-]", "_", url.rpartition("/")[2])
-    return f"{end}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
+    return f"{end}-{hashlib.sha256(url.encode(errors='surrogateescape')).hexdigest()[:12]}"
 
 
 def keep_copy(copy: Path) -> None:

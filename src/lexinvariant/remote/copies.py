@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lexinvariant.errors import UserError
-from lexinvariant.files import expand_user
+from lexinvariant.files import check_name, expand_user
 from lexinvariant.locks import lock_folder, staging_folder
 from lexinvariant.remote.cache import (
     cache_folder,
@@ -75,7 +75,7 @@ def uploaded(out: str, *, kind: str, recognised_by: str, replaces: bool) -> Iter
     elsewhere and uploaded in the end. There it is replaced only if asked to, and by its kind: one has such a file.
     """
     if not is_remote(out):
-        yield Path(out)
+        yield Path(check_name(out))
         return
     remote = RemoteFolder(out)
     waiting = cache_folder() / "uploads" / cache_name(out)

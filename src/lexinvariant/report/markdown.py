@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import read_small_file, write_whole
 from lexinvariant.report.page import read_sections
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, slug
+from lexinvariant.text.formats import decode_utf8
 
-BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z0-9-]+) -->\r?\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def write_markdown(folder: Path) -> Path:
@@ -21,7 +23,7 @@ def write_markdown(folder: Path) -> Path:
     for section in sections:
         parts += [f"## {section.title}", *(f"{table.caption}\n\n{_table(table)}" for table in section.tables)]
     path = folder / "report.md"
-    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    write_whole(path, "\n\n".join(parts) + "\n")
     return path
 
 
@@ -37,15 +39,19 @@ def fill_document(folder: Path, document: Path) -> int:
         for section in sections
         for number, table in enumerate(section.tables, start=1)
     }
-    text = document.read_text(encoding="utf-8")
+    text = decode_utf8(read_small_file(document, "give a Markdown document."), document)
     wanted = [match["name"] for match in BLOCK.finditer(text)]
     if missing := sorted(set(wanted) - set(tables)):
         raise UserError(
             f"{document} asks for the table {missing[0]!r} and {folder} has {', '.join(tables)}: run that experiment, "
             "or change the name."
         )
-    filled = BLOCK.sub(lambda match: f"{match[1]}{_table(tables[match['name']])}\n{match[3]}", text)
-    document.write_text(filled, encoding="utf-8")
+
+    def block(match: re.Match[str]) -> str:
+        end = "\r\n" if match[1].endswith("\r\n") else "\n"  # a document keeps the ends of its lines
+        return match[1] + _table(tables[match["name"]]).replace("\n", end) + end + match[3]
+
+    write_whole(document, BLOCK.sub(block, text))
     return len(wanted)
 
 

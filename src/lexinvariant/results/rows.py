@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import os
 import sys
 import time
@@ -71,7 +72,7 @@ class Row:
 
 
 # NumPy's values become numbers and lists; NaN and infinity become null.
-_encode = msgspec.json.Encoder(enc_hook=lambda value: value.tolist()).encode
+_encoder = msgspec.json.Encoder(enc_hook=lambda value: value.tolist())
 SIGNIFICANT_DIGITS = 7
 """Of every number in a row: all that float32 has, and a third of what a curve would take otherwise."""
 RowT = TypeVar("RowT", bound=Row)
@@ -112,6 +113,25 @@ def beside(rows: Iterable[RowT], others: Iterable[Row]) -> list[RowT]:
     """Those that were written by the runs of the others."""
     runs = {row.origin.run for row in others}
     return [row for row in rows if row.origin.run in runs]
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        # A path on the command line may be no UTF-8, and a document's tag half a surrogate pair.
+        return json.dumps(_writable(value), default=lambda array: array.tolist()).encode()
+
+
+def _writable(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode(errors="backslashreplace").decode()
+        case list() | tuple():
+            return [_writable(item) for item in value]
+        case dict():
+            return {_writable(name): _writable(item) for name, item in value.items()}
+    return value
 
 
 def _rounded(value: Any) -> Any:
@@ -196,7 +216,7 @@ def _read_file(path: Path, kinds: Mapping[tuple[str, str], type[Row]]) -> Iterab
         try:
             values = msgspec.json.decode(line)
             kind = kinds.get((values["experiment"], values["kind"]))
-        except (msgspec.DecodeError, KeyError, TypeError) as error:
+        except (msgspec.DecodeError, RecursionError, KeyError, TypeError) as error:
             told = f"{path} line {number} is not a result row: repair or delete that line."
             raise UserError(told) from error
         if kind is None:

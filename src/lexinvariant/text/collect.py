@@ -15,7 +15,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from lexinvariant.checks import finite_number
 from lexinvariant.errors import UserError, nearest
+from lexinvariant.files import check_name
 from lexinvariant.progress import Log
 from lexinvariant.text.batch import SPLITS
 from lexinvariant.text.collection import Collection, PackageEntry, SplitEntry
@@ -117,7 +119,9 @@ def _check(sources: Sequence[str], out: Path, languages: Sequence[str], megabyte
             f"there is no language {unknown[0]!r}, did you mean {nearest(unknown[0], LANGUAGES)!r}: choose from "
             f"{', '.join(LANGUAGES)}"
         )
-    if not sources or megabytes <= 0:
+    for source in sources:
+        check_name(source)
+    if not sources or finite_number(megabytes, "the number of megabytes") <= 0:
         raise UserError(
             "give at least one source, such as debian or npm:lodash, and a number of megabytes above 0"
         )

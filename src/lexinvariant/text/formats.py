@@ -125,6 +125,13 @@ def open_bytes(path: Path, progress: ReadProgress) -> Iterator["io.BufferedReade
         ) from error
 
 
+def tell_unreadable(error: OSError) -> None:
+    """For os.walk, which would leave such a folder out without a word."""
+    raise UserError(
+        f"{error.filename} cannot be read ({error.strerror}): check its permissions, or name the folders beside it"
+    ) from error
+
+
 def plain_suffix(path: Path) -> str:
     """The suffix below compression: `.jsonl` for `corpus.jsonl.xz`."""
     return Path(path.stem).suffix.lower() if path.suffix.lower() in COMPRESSED else path.suffix.lower()

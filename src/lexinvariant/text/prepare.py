@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from lexinvariant.checks import finite_number
 from lexinvariant.errors import UserError
-from lexinvariant.files import expand_user
+from lexinvariant.files import real_path
 from lexinvariant.locks import staging_folder
 from lexinvariant.text.batch import SPLITS
 from lexinvariant.text.formats import Document, ReadProgress
@@ -171,7 +171,7 @@ def prepare(
             f"valid and test fractions of {valid_fraction} and {test_fraction} leave nothing to train on: "
             "give fractions from 0 that sum to less than 1"
         )
-    out = expand_user(out).resolve()
+    out = real_path(out)
     _check_out(out, overwrite)
     vocabulary = load_vocab(vocab)
     read, tag_filter = ReadProgress(), TagFilter(tags, exclude_tags)
@@ -192,7 +192,7 @@ def prepare(
             manifest = _manifest(vocabulary, splits, counts, (*sources, *valid, *test))
             vocabulary.save(partial)
             manifest.write(partial)
-            _move_into_place(partial, out)
+            _move_into_place(partial, out, overwrite)
     except OSError as error:
         raise UserError(_write_failure(out, error)) from error
     return manifest
@@ -206,6 +206,8 @@ def _check_out(out: Path, overwrite: bool) -> None:
             shutil.rmtree(moved, ignore_errors=True)
         else:
             moved.rename(out)
+    if out.is_symlink():  # all others have been followed
+        raise UserError(f"{out} is a link that leads in a circle: mend it, or choose another place")
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not (out / MANIFEST_FILE).is_file():
@@ -278,7 +280,8 @@ def _manifest(
     )
 
 
-def _move_into_place(partial: Path, out: Path) -> None:
+def _move_into_place(partial: Path, out: Path, overwrite: bool) -> None:
+    _check_out(out, overwrite)  # again: another preparation may have been faster
     old = out.with_name(f".{out.name}.old-{os.getpid()}")
     if (out / MANIFEST_FILE).exists():
         out.rename(old)

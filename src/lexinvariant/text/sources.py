@@ -1,7 +1,8 @@
 """Where text comes from. A source is written as one word, with options after a question mark:
 
     book.txt  notes.md.gz    a text file: one document, or several consecutive pieces when it is long
-    corpus/                  a folder: every file in it, in sorted order, without hidden and binary ones
+    corpus/                  a folder: every file in it, in sorted order, without hidden and binary ones and without
+                             what `data prepare` has written there
     corpus.jsonl.xz          JSON Lines (plain, .gz, .xz, .zst): one document a line
     corpus.parquet           Parquet: one document a row
     hub:NAME[:CONFIG]        a Hugging Face Hub dataset, streamed; ready names: pile, wiki40b, github
@@ -24,6 +25,7 @@ Options are joined by `&`, for example `prose.jsonl.xz?source=wiki:&limit=1000`:
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -31,7 +33,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from lexinvariant.errors import UserError
-from lexinvariant.files import expand_user
+from lexinvariant.files import check_name, expand_user
 from lexinvariant.text import hub, stdlib
 from lexinvariant.text.formats import (
     JSON_LINES,
@@ -43,8 +45,10 @@ from lexinvariant.text.formats import (
     read_parquet,
     read_text,
     source_of,
+    tell_unreadable,
 )
 from lexinvariant.text.letters import letters_only, unspaced
+from lexinvariant.text.manifest import MANIFEST_FILE
 from lexinvariant.text.records import read_records
 from lexinvariant.text.sums import read_sums
 from lexinvariant.text.vocab import nearest_file
@@ -59,6 +63,7 @@ _FOLDS: dict[str, Callable[[Document], Iterable[Document]]] = {
     "unspaced": lambda document: [Document(unspaced(document.text), document.source)],
     "words": words_as_symbols,
 }
+_COUNT = re.compile(r"0*[1-9][0-9]{0,17}")  # of a size that all can count to
 _OPTIONS = ("field", "source", "limit", "errors", "split", "fold")
 
 
@@ -77,7 +82,8 @@ class SourceSpec:
     @classmethod
     def parse(cls, spec: str) -> "SourceSpec":
         # A file may have a question mark in its name.
-        place, mark, query = (spec, "", "") if Path(spec).exists() else spec.partition("?")
+        place, mark, query = (spec, "", "") if os.path.exists(spec) else spec.partition("?")  # noqa: PTH110
+        check_name(place)
         options: dict[str, str] = {}
         for option in query.split("&") if mark else ():
             name, equals, value = option.partition("=")
@@ -89,7 +95,7 @@ class SourceSpec:
                 )
             options[name] = unquote(value)
         limit = options.pop("limit", None)
-        if limit is not None and not (limit.isdecimal() and int(limit) > 0):
+        if limit is not None and not _COUNT.fullmatch(limit):
             raise UserError(f"the source {spec!r} has limit={limit}: give a whole number above 0")
         if options.get("errors", "strict") not in ("strict", "replace"):
             raise UserError(f"the source {spec!r} has errors={options['errors']}: give strict or replace")
@@ -155,10 +161,13 @@ def _read_place(spec: SourceSpec, progress: ReadProgress) -> Iterator[Document]:
         if spec.place.startswith(kind):
             return read(_count_of(spec.place, kind))
     path = expand_user(spec.place)
-    if path.is_dir():
-        return _read_folder(path, spec, progress)
-    if path.is_file():
-        return _read_file(path, f"file:{path.name}", spec, progress)
+    try:
+        if path.is_dir():
+            return _read_folder(path, spec, progress)
+        if path.is_file():
+            return _read_file(path, f"file:{path.name}", spec, progress)
+    except OSError as error:  # a name that is too long
+        raise UserError(f"{path} cannot be read ({error.strerror}): check the path") from error
     names = difflib.get_close_matches(
         spec.place, [*_STDLIB, *(f"{kind}N" for kind in _MADE_UP)], n=1, cutoff=0.8
     )
@@ -169,7 +178,7 @@ def _read_place(spec: SourceSpec, progress: ReadProgress) -> Iterator[Document]:
 
 def _count_of(place: str, kind: str) -> int:
     count = place.removeprefix(kind)
-    if not (count.isdecimal() and int(count) > 0):
+    if not _COUNT.fullmatch(count):
         raise UserError(f"the source {place!r} does not say how many: write {kind}N, such as {kind}16000")
     return int(count)
 
@@ -202,7 +211,11 @@ def _read_file(path: Path, source: str, spec: SourceSpec, progress: ReadProgress
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for parent, subfolders, names in os.walk(folder):
+    for parent, subfolders, names in os.walk(folder, onerror=tell_unreadable):
+        if MANIFEST_FILE in names and any(name.endswith(".tokens") for name in names):
+            # A prepared corpus. Its tokens are ASCII, and would be read as text: that of its test split too.
+            subfolders.clear()
+            continue
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         for name in sorted(names):
             path = Path(parent, name)

@@ -77,9 +77,10 @@ class HuggingFaceVocab:
         return self.tokenizer.decode(np.asarray(ids, np.int64).tolist(), skip_special_tokens=False)
 
     def save(self, folder: Path) -> None:
-        write_vocab_file(folder, self)
+        written = self.tokenizer.to_str().encode()
+        write_vocab_file(folder, self, sha256=hashlib.sha256(written).hexdigest())
         # Written from here, a full disk is an OSError; the library would raise a bare Exception.
-        (folder / TOKENIZER_FILE).write_text(self.tokenizer.to_str(), encoding="utf-8")
+        (folder / TOKENIZER_FILE).write_bytes(written)
 
 
 def train_tokenizer(
@@ -104,6 +105,8 @@ def train_tokenizer(
         raise UserError(f"a byte-level tokenizer needs at least 257 tokens, not {size}: ask for more")
     if size > LARGEST:  # the library makes room for all of them before it has read a word
         raise UserError(f"a tokenizer has at most {LARGEST:,} tokens: ask for fewer")
+    if max_bytes < 1:
+        raise UserError(f"a tokenizer cannot be trained on {max_bytes} bytes of text: give a number above 0")
     path = out if out.suffix == ".json" else out / TOKENIZER_FILE
     if path.exists() and not overwrite:
         raise UserError(f"{path} exists already: choose another place or ask to overwrite it")

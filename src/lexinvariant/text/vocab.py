@@ -2,6 +2,7 @@
 
 import codecs
 import difflib
+import hashlib
 import json
 import re
 import unicodedata
@@ -179,9 +180,9 @@ def _check_ids(ids: NDArray[Any], size: int) -> None:
         raise ValueError(f"token ids must lie in [0, {size})")
 
 
-def write_vocab_file(folder: Path, vocab: Vocab) -> None:
+def write_vocab_file(folder: Path, vocab: Vocab, **more: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    described = json.dumps({"name": vocab.name, "size": vocab.size}) + "\n"
+    described = json.dumps({"name": vocab.name, "size": vocab.size, **more}) + "\n"
     (folder / VOCAB_FILE).write_text(described, encoding="utf-8")
 
 
@@ -218,11 +219,11 @@ def load_vocab(spec: str | Path) -> Vocab:
 def _load_folder(folder: Path) -> Vocab:
     from lexinvariant.text.tokenizer import HuggingFaceVocab
 
-    name = size = None
+    name = size = expected = None
     if (folder / VOCAB_FILE).is_file():
         remedy = "restore it or prepare the folder again"
         described = read_json_object(folder / VOCAB_FILE, remedy)
-        name, size = described.get("name"), described.get("size")
+        name, size, expected = map(described.get, ("name", "size", "sha256"))
         if not isinstance(name, str):
             raise UserError(f"{folder / VOCAB_FILE} is damaged, it has no name: {remedy}")
         if built_in := _built_in(name):
@@ -230,6 +231,12 @@ def _load_folder(folder: Path) -> Vocab:
     if not (folder / TOKENIZER_FILE).is_file():
         raise UserError(f"the folder {folder} holds no {TOKENIZER_FILE}: name a folder or file that does")
     vocab = HuggingFaceVocab.from_file(folder / TOKENIZER_FILE, name)
+    if expected not in (None, hashlib.sha256((folder / TOKENIZER_FILE).read_bytes()).hexdigest()):
+        # One wrong bit is another token, and no error: a standard model would read another text in silence.
+        raise UserError(
+            f"{folder / TOKENIZER_FILE} is not what was written there, by its hash in {VOCAB_FILE}: restore it, or "
+            "write the folder again"
+        )
     if size not in (None, vocab.size):
         raise UserError(
             f"{folder / TOKENIZER_FILE} has {vocab.size} tokens and {VOCAB_FILE} beside it says {size}: it belongs to "

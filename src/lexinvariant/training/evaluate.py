@@ -9,13 +9,14 @@ import numpy as np
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from lexinvariant.config import ModelConfig
+from lexinvariant.errors import UserError
 from lexinvariant.model.batches import machine_mesh
 from lexinvariant.model.layout import gathered_but_layers
 from lexinvariant.model.lexicon import is_new
 from lexinvariant.model.params import Params
 from lexinvariant.model.transformer import forward
 from lexinvariant.rng import evaluation_keys
-from lexinvariant.text import Split
+from lexinvariant.text import Data, Split, Vocab
 from lexinvariant.text.frequency import count_text
 from lexinvariant.training.batch_metrics import BatchSums, batch_means, sum_over_tokens, tail_length
 from lexinvariant.training.sharding import REPLICATED, host_rows, to_devices
@@ -24,7 +25,7 @@ from lexinvariant.training.step import batch_sums
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Held-out losses in nats a token."""
+    """Held-out losses in nats a token; none with `tail` in its name where no text reaches the end of the context."""
 
     metrics: dict[str, float]
     loss_by_position: list[float]
@@ -36,7 +37,9 @@ class Evaluation:
 
     @property
     def all_metrics(self) -> dict[str, float]:
-        return self.metrics | {"tail_perplexity": self.tail_perplexity}
+        return self.metrics | (
+            {"tail_perplexity": self.tail_perplexity} if "tail_loss" in self.metrics else {}
+        )
 
 
 @partial(jax.jit, static_argnames=("config", "mesh", "dtype"))
@@ -94,6 +97,8 @@ def evaluate(
     of the mesh share each batch, and every host reads its own rows; without a mesh, all devices of this machine that
     divide the batch do.
     """
+    if not pieces:
+        raise UserError("There is no text to measure on: give data that has some.")
     if mesh is None:
         mesh = machine_mesh(batch_size)
         params = jax.device_put(params, NamedSharding(mesh, REPLICATED))
@@ -118,9 +123,27 @@ def evaluate(
         total = sums if total is None else jax.tree.map(jnp.add, total, sums)
         loss_T, count_T = loss_T + batch_loss_T, count_T + batch_count_T
     assert total is not None
-    metrics = {name: float(value) for name, value in batch_means(total).items()}
+    has_tail = bool(
+        total.prediction.tail_tokens
+    )  # a mean over nothing would be a loss of 0, and look like a triumph
+    metrics = {
+        name: float(value)
+        for name, value in batch_means(total).items()
+        if has_tail or not name.startswith("tail_")
+    }
     by_position = np.asarray(loss_T) / np.maximum(np.asarray(count_T), 1)
     return Evaluation(metrics, [round(float(x), 5) for x in by_position])
+
+
+def check_vocabulary(config: ModelConfig, own: Vocab, data: Data, told: str) -> None:
+    """What a token's number stands for means nothing to a lexinvariant model, and everything to a standard one."""
+    remedy = "prepare the data with the model's own vocabulary."
+    if data.vocab_size > config.vocab_size:
+        raise UserError(
+            f"{told}: the data has a vocabulary of {data.vocab_size} and the model one of {config.vocab_size}: {remedy}"
+        )
+    if not config.lexicon.is_lexinvariant and data.vocab.name != own.name:
+        raise UserError(f"{told}: the data is in {data.vocab.name} and the model reads {own.name}: {remedy}")
 
 
 def counting_metrics(config: ModelConfig, pieces: Split, sequences: int) -> dict[str, float]:

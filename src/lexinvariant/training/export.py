@@ -15,6 +15,17 @@ from lexinvariant.training.setup import build
 from lexinvariant.training.spikes import notes_for_model
 
 
+def _check_out(out: Path) -> None:
+    """The config.json of a run, or of anything else, would be lost."""
+    if (out / "config.json").exists():
+        try:
+            read_description(out)
+        except UserError as error:
+            raise UserError(
+                f"{out} has a config.json that is no model's: choose another folder, it will not be touched."
+            ) from error
+
+
 def export(
     place: str | Path, out: Path, *, precision: Precision = "float32", step: int | None = None
 ) -> int | None:
@@ -22,6 +33,7 @@ def export(
     a model that was exported before, in another precision."""
     run = Path(place) if place == BUNDLED else local_copy(place)
     checkpoints = run / "checkpoints"
+    _check_out(out)
     if checkpoints.is_dir():
         return _export_run(run, checkpoints, out, precision, step)
     folder = find_model(place)

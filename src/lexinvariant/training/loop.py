@@ -21,6 +21,7 @@ import jax
 
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
+from lexinvariant.files import read_json_object, write_whole
 from lexinvariant.locks import lock_folder
 from lexinvariant.model.weights import save_model
 from lexinvariant.settings import to_json
@@ -44,7 +45,9 @@ from lexinvariant.training.spikes import (
 )
 from lexinvariant.training.step import TrainState
 
+CONFIG = "config.json"
 SECONDS_OF_ONE_REQUEST = 1.0
+STOP_SIGNALS = [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +89,7 @@ def train(
     setup = build(config)
     is_first = jax.process_index() == 0
     if is_first:
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_folders(folder)
     with (
         _only_run_in(folder),
         CheckpointStore(
@@ -102,7 +105,7 @@ def train(
         # Of what is on the disk one host tells the others: a shared disk may show them different things.
         [has_model] = from_first_host([(folder / "model" / "model.safetensors").exists()])
         if start == 0 and is_first:
-            (folder / "config.json").write_text(to_json(config), encoding="utf-8")
+            write_whole(folder / CONFIG, to_json(config))
             data.vocab.save(folder)
         if start == config.steps and has_model:
             if is_first:
@@ -146,6 +149,27 @@ def _check_hosts(config: TrainConfig, data: Data, folder: Path) -> None:
         raise UserError(
             "The processes of this run were given different settings, data or folders: start all with the same command."
         )
+
+
+def _make_folders(folder: Path) -> None:
+    """What is wrong with them is told now, and not when the first checkpoint is to be written."""
+    if not (folder / "checkpoints").exists():
+        _check_config(folder / CONFIG)
+    try:
+        str(folder.absolute()).encode()  # Orbax takes no others
+        (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+    except UnicodeEncodeError as error:
+        raise UserError(f"{str(folder)!r} is a name that is not UTF-8: give another --out.") from error
+    except OSError as error:
+        raise UserError(
+            f"A run cannot be in {folder} ({error.strerror or error}: {error.filename}): give another --out."
+        ) from error
+
+
+def _check_config(path: Path) -> None:
+    """A model's folder or a project of another kind has a config.json too, which a run that begins would replace."""
+    if path.exists() and "optimizer" not in read_json_object(path, "give another --out, or remove it."):
+        raise UserError(f"{path} is not that of a run: give another --out, it will not be touched.")
 
 
 def _only_run_in(folder: Path) -> AbstractContextManager[None]:
@@ -301,10 +325,10 @@ def _evaluate(run: _Run, step: int, state: TrainState) -> Evaluation:
 
 def _valid_line(step: int, evaluation: Evaluation) -> str:
     metrics = evaluation.metrics
-    line = (
-        f"step {step}: valid loss {metrics['loss']:.4f}, end of context {metrics['tail_loss']:.4f} "
-        f"(perplexity {evaluation.tail_perplexity:.3f})"
-    )
+    line = f"step {step}: valid loss {metrics['loss']:.4f}, "
+    if "tail_loss" not in metrics:
+        return line + "and no text reaches the end of the context"
+    line += f"end of context {metrics['tail_loss']:.4f} (perplexity {evaluation.tail_perplexity:.3f})"
     if "tail_deciphered" in metrics:
         line += f", {metrics['tail_deciphered']:.1%} of symbols deciphered there"
     return line
@@ -397,8 +421,9 @@ def _stop_signals() -> Iterator[list[int]]:
         received.append(number)
 
     try:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            previous[number] = signal.signal(number, note)
+        for number in STOP_SIGNALS:
+            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+                previous[number] = signal.signal(number, note)
     except ValueError:
         pass  # not the main thread: signals are someone else's business
     try:
