@@ -163,7 +163,7 @@ def _by_p(label: str, members: list[RegularisedModel]) -> Figure | None:
     ]
     if not any(panel.marks for panel in panels):
         return None
-    caption, size = words("by_p", label=label), (15.0, 11.0)
+    caption, size = words("by_p", label=label), (13.0, 10.0)
     return Figure(f"regulariser-{slug(label)}", caption, panels, columns=4, size=size)
 
 
@@ -192,7 +192,11 @@ def _panel(
             points.insert(0, (0.0, start))
         if points:
             marks.append(_line(name, [p for p, _ in points], [e for _, e in points], line=is_line))
-    ticks = sorted({0.0, *(row.regulariser.p for row in members if row.regulariser.kind != LEXINVARIANT)})
+    tried = sorted({0.0, *(row.regulariser.p for row in members if row.regulariser.kind != LEXINVARIANT)})
+    named: list[float] = []  # with room between them
+    for p in tried:
+        named += [p] if not named or p - named[-1] > 0.15 else []
+    ticks = {p: f"{p:g}" if p in named else "" for p in tried}
     y = Axis(unit, limits=_limits(marks)) if is_difference else Axis(unit)
     return Panel(title, marks, Axis("p", ticks=ticks), y)
 

@@ -294,10 +294,11 @@ def _figure(rows: list[Accuracy]) -> Figure:
 def _dots(title: str, names: Sequence[str], models: Mapping[str, Mapping[str, Share]]) -> Panel:
     """One line a name, one dot and interval a model."""
     marks: list[Mark] = []
+    apart = min(0.18, 0.8 / len(models))  # so that all dots of a name stay on its line
     for index, (model, shares) in enumerate(models.items()):
         places = [place for place, name in enumerate(names) if name in shares]
         x, low, high = percents(shares[names[place]] for place in places)
-        y = np.array(places) + 0.18 * (index - (len(models) - 1) / 2)
+        y = np.array(places) + apart * (index - (len(models) - 1) / 2)
         marks.append(Line(model, x, y, low, high, interval="bars", across=True, line=False))
     marks.append(Reference("chance", at=100 * CHANCE, axis="x", dash="short"))
     trials = [max(shares[name].trials for shares in models.values() if name in shares) for name in names]
