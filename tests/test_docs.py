@@ -11,7 +11,7 @@ import pytest
 from lexinvariant.report.markdown import fill_document
 
 ROOT = Path(__file__).parents[1]
-LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
@@ -55,8 +55,19 @@ def test_every_promise_is_held_by_a_test_that_exists() -> None:
             assert re.search(rf"def {name}\(", (ROOT / file).read_text("utf-8")), f"{file} has no {name}"
 
 
+def prose(document: Path) -> str:
+    return re.sub(r"```.*?```", "", document.read_text("utf-8"), flags=re.DOTALL)
+
+
+def anchors(document: Path) -> set[str]:
+    """Those that GitHub gives to headings."""
+    headings = re.findall(r"^#+ (.*)$", prose(document), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
-    for target in LINK.findall(text):
-        assert (document.parent / target).exists(), target
+    for target, anchor in LINK.findall(prose(document)):
+        place = document.parent / target if target else document
+        assert place.exists(), target
+        assert not anchor or anchor in anchors(place), f"{target}#{anchor}"

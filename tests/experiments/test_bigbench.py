@@ -217,8 +217,11 @@ def test_only_differences_beyond_noise_are_counted(measured: tuple[Options, Rows
     assert shown is not None
     (finding,) = shown.findings
     assert finding.paper == 0.25 and finding.ours == pytest.approx(0.5) and finding.verdict == "reached"
-    (other,) = section(Rows([replace(each, lexicon="learned") for each in rows])).findings  # type: ignore[union-attr]
-    assert other.paper is None
+    other = replace(row.model, name="other")
+    plain = [replace(each, lexicon="learned", model=other) for each in rows]
+    assert section(Rows(plain)).findings == []  # type: ignore[union-attr]
+    (beside,) = section(Rows([*rows, *plain])).findings  # type: ignore[union-attr]
+    assert beside.note == "by pair of models: +50%; two plain models differ by +50%"
 
 
 def test_a_model_that_was_regularised_says_so(places: dict[str, str], tmp_path: Path) -> None:

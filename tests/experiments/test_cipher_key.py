@@ -256,7 +256,7 @@ def test_the_section_is_drawn_from_what_was_written(place: Path, tmp_path: Path)
     names = ["cipher-key-precision", "cipher-key-matrices", "cipher-key-soft"]
     assert [figure.name for figure in part.figures] == names
     assert len(part.tables) == 5
-    assert len(part.findings) == 2
+    assert len(part.findings) == 1
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def test_the_section_is_drawn_from_what_was_written(models: dict[str, str], tmp_
         "convergence-seen",  # of twenty symbols some are still new
     ]
     assert [row[0] for row in part.tables[0].rows] == ["markov12", "markov12", "another"]
-    assert len(part.findings) == 4
+    assert len(part.findings) == 1  # a ratio, which is not compared: the vocabulary is another
 
 
 def test_the_window_of_a_short_context_is_a_quarter_of_it(models: dict[str, str], tmp_path: Path) -> None:

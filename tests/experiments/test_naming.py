@@ -169,7 +169,6 @@ def test_the_section_is_drawn_from_what_was_written(
     assert grids[0].panels[0].x.names[-2:] == ["last", "hindsight"]
     assert "last: " in grids[0].alt
     assert [row[2] for row in part.tables[0].rows][-1] == "head, by what came before"
-    assert len(part.findings) == 3
 
 
 def test_ranks_are_those_of_the_training_text(places: dict[str, str]) -> None:

@@ -74,7 +74,7 @@ def test_the_section_is_drawn_from_what_was_written(rows: Rows, tmp_path: Path) 
     for figure in part.figures:
         assert draw(figure, "light").axes
     assert len(part.tables) == 4
-    assert len(part.findings) == 2
+    assert len(part.findings) == 1
 
 
 @pytest.mark.slow

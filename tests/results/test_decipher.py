@@ -95,12 +95,3 @@ def test_a_later_run_of_one_setting_replaces_nothing_of_another() -> None:
     assert [figure.name for figure in made(later).figures] == ["decipher-reliability"]  # peers cannot read it
     again = made([*ROWS, replace(ROWS[1], origin=origin("3"))])
     assert len(again.tables[0].rows) == 1  # and a later run of the same replaces all of it
-
-
-def test_the_first_screen_has_the_error_rate_at_100_and_what_certainty_is_worth() -> None:
-    error, certain = made(ROWS).findings
-    assert (error.ours, error.verdict) == (pytest.approx(0.01), "no number in the paper")
-    assert list(error.curve) == pytest.approx([0.2, 0.01])
-    assert certain.ours == pytest.approx(0.97)
-    assert certain.low is not None and 0.9 < certain.low < 0.97
-    assert made(ROWS[:1]).findings == []

@@ -125,6 +125,5 @@ def test_all_ways_of_naming_stand_side_by_side() -> None:
     assert [row[:2] for row in by_rank.rows] == [("1-10", "50.0%"), ("10,001+", "50.0%")]
     assert unicity.rows[0][-1] == f"{points[0].ratio:.2f}"
     assert any("Shannon" in paragraph for paragraph in found.paragraphs)
-    assert [finding.ours for finding in found.findings] == [0.3, 0.4]
     assert len(draw(found.figures[0], "dark").axes) == 3
     assert section(Rows([])) is None

@@ -126,17 +126,6 @@ def test_models_measured_on_other_texts_are_not_compared() -> None:
     )
     assert found is not None
     assert [cells[4] for cells in found.tables[0].rows] == ["", ""]
-    assert found.findings == []
-
-
-def test_findings_are_those_at_the_papers_p() -> None:
-    found = section(Rows(ROWS))
-    assert found is not None
-    by_measure = {finding.measure: finding for finding in found.findings}
-    assert by_measure["broad: held-out loss added by mixed, p = 0.2"].ours == pytest.approx(0.25)
-    lookup = by_measure["broad: LookUp with token-permuted by type, p = 0.2"]
-    assert (lookup.ours, lookup.note) == (pytest.approx(0.3), "20.0% without a regulariser")
-    assert {finding.verdict for finding in found.findings} == {"no number in the paper"}
 
 
 @pytest.mark.parametrize(

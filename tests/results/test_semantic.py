@@ -31,7 +31,9 @@ OURS = Answer(
 )  # fmt: skip
 
 
-def write_questions(folder: Path, *, baseline: bool, characters: bool = False) -> Section:
+def write_questions(
+    folder: Path, *, baseline: bool, characters: bool = False, papers: Answer | None = None
+) -> Section:
     vocab = "char128" if characters else "tokenizer-1234"
     readings: list[tuple[Role, Reading]] = [("lexinvariant", "plain")]
     readings += [("standard", "plain"), ("standard", "enciphered")] if baseline else []
@@ -59,7 +61,7 @@ def write_questions(folder: Path, *, baseline: bool, characters: bool = False) -
                         chosen_by_place=[0.2, 0.3, 0.25, 0.25], passages=900, skipped=41,
                     )
                 )  # fmt: skip
-            for example, tokens, answer in (("paper", 1523, None), ("ours", 300, OURS)):
+            for example, tokens, answer in (("paper", 1523, papers), ("ours", 300, OURS)):
                 about: Any = {
                     "model": model,
                     "text": example,
@@ -144,15 +146,10 @@ def test_the_figures_can_be_drawn(tmp_path: Path, baseline: bool) -> None:
     assert kinds.yaxis_inverted()  # the first on top
 
 
-def test_the_first_screen_has_a_number_a_sort_and_chance(tmp_path: Path) -> None:
-    stories, calibrated, templates, *_ = write_questions(tmp_path, baseline=True).findings
-    assert (stories.ours, stories.verdict) == (0.6, "no number in the paper")
-    assert templates.ours == pytest.approx((80 * 0.6 + 240 * 0.3) / 320)  # by questions, not by kinds
-    assert "chance: 25%" in stories.note
-    assert "calibrated" in calibrated.measure
-    assert calibrated.ours != stories.ours
-    assert "by kind: class 60%; frame 30%" in templates.note
-
-
-def test_without_rows_there_is_no_section() -> None:
-    assert section(Rows([])) is None
+def test_the_first_screen_has_the_papers_question_and_how_many_like_it_are_right(tmp_path: Path) -> None:
+    assert write_questions(tmp_path / "too-long", baseline=True).findings == []
+    [right] = write_questions(tmp_path / "right", baseline=True, papers=OURS).findings
+    assert (right.paper, right.ours, right.verdict) == (1, 1, "reached")
+    assert right.note == "it says coffee; 60% of 80 questions like it are right, chance 25%"
+    [wrong] = write_questions(tmp_path / "wrong", baseline=False, papers=replace(OURS, right=1)).findings
+    assert (wrong.ours, wrong.verdict) == (0, "not reached")

@@ -38,6 +38,7 @@ def write_tasks(
     characters: bool = True,
     records_share: float = 0.0,
     standard: float = 0.25,
+    label: str = "mixed",
 ) -> Section:
     """A lexinvariant model with 80% and 50% right, and a standard one with `standard` times as much."""
     vocab = "char128" if characters else "tokenizer-1234"
@@ -47,7 +48,7 @@ def write_tasks(
             size = 128 if characters else 32_000
             about: dict[str, Any] = {
                 "model": MeasuredModel(name, "", role, vocab, size, characters, records_share),
-                "label": "mixed", "symbols": 92, "prompt_tokens": 20, "with_separators": 0.9, "from_prompt": 1.0,
+                "label": label, "symbols": 92, "prompt_tokens": 20, "with_separators": 0.9, "from_prompt": 1.0,
                 "copied": 0.1, "shown": [Shown("A->2\nA->", "2\n", "2\n")],
             }  # fmt: skip
             for drawn in ("even", "frequency"):
@@ -182,7 +183,7 @@ def test_it_is_said_when_records_have_taught_the_tasks(tmp_path: Path, share: fl
     made = write_tasks(tmp_path, records_share=share)
     told = [text for text in made.paragraphs if "records" in text]
     assert [("3.7% for mixed, 128 characters" in text) for text in told] == ([True] if share else [])
-    assert all(("records" in finding.note) == bool(share) for finding in made.findings)
+    assert all(("made-up tables" in finding.note) == bool(share) for finding in made.findings)
     assert all((finding.verdict == "not comparable") == bool(share) for finding in made.findings)
 
 
@@ -191,3 +192,12 @@ def test_the_first_screen_compares_with_the_papers_corpus_and_its_mean_ratio(tmp
     assert (lookup.paper, lookup.ours, lookup.verdict) == (pytest.approx(0.918), 0.8, "not reached")
     assert (permutation.paper, permutation.ours) == (pytest.approx(0.5935), 0.5)
     assert (ratio.paper, ratio.ours, ratio.verdict) == (4.0, pytest.approx(4.0), "reached")
+    assert permutation.note == "beside Pile, char; demonstrations: 1 (the paper's not told)"
+    wiki, *_ = write_tasks(tmp_path / "wiki", label="wiki alone", characters=False).findings
+    assert (wiki.paper, wiki.verdict) == (pytest.approx(0.5935), "reached")
+
+
+def test_a_mean_ratio_of_one_task_alone_is_not_compared_with_that_of_both(tmp_path: Path) -> None:
+    *_, ratio = write_tasks(tmp_path, baseline=True, standard=0.015).findings  # 0.75% of Permutation
+    assert (ratio.verdict, ratio.ours) == ("not comparable", pytest.approx(1 / 0.015))
+    assert ratio.note.startswith("LookUp alone, where the paper's mean is 5.9")

@@ -152,6 +152,8 @@ def show(found: "Decipherment", console: Console) -> None:
         console.print(Text(f"The best reading, which is none: {_short(found.plaintext)}"))
         return
     for other in found.alternatives:
+        if other.probability < 0.0005:  # would be shown as 0.0%
+            break
         console.print(Text(f"or, {other.probability:.1%}: {_short(other.plaintext)}"))
 
 

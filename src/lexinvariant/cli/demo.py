@@ -21,7 +21,7 @@ PAIR = ("a big banana", "e cop cekeke")
 @dataclass(frozen=True)
 class Arguments:
     """Decipher a text with the bundled model, train a lexinvariant and a standard model, and measure the bundled one
-    as the paper does: about three minutes on two cores.
+    as the paper does: two to three minutes on two cores.
 
     example: lexinvariant demo --out demo
     """
@@ -69,6 +69,7 @@ def main(argv: list[str]) -> int:
     renamed = prompt.translate(str.maketrans("abcdefghijkl", "★☆●○■□▲△◆◇♠♣"))
     print(f"   It goes on with  {prompt} -> {tiny.generate(prompt, 24)}")
     print(f"   and just so with {renamed} -> {tiny.generate(renamed, 24)}")
+    print("   (A symbol that has not occurred before has no name of its own, and gets any that is free.)")
 
     print(
         "\n5. The paper's experiments on the bundled model, with Python's own source as text, at small sizes."

@@ -12,6 +12,7 @@ from lexinvariant.report.page import read_sections
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, slug
 from lexinvariant.text.formats import decode_utf8
 
+NUMBER = re.compile(r"[-+]?\d")
 BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z0-9-]+) -->\r?\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -58,23 +59,31 @@ def fill_document(folder: Path, document: Path) -> int:
 def summary(sections: Iterable[Section]) -> Table:
     """The first screen as a table."""
 
-    def written(finding: Finding, number: float | None) -> str:
-        return "none" if number is None else format(number, finding.format)
-
     columns = [
-        Column[Finding]("Measure", "measure"),
-        Column("Paper", lambda finding: written(finding, finding.paper)),
-        Column("Ours", lambda finding: written(finding, finding.ours)),
-        Column("Verdict", "verdict"),
-        Column("Note", "note"),
+        Column[tuple[str, Finding]]("Part", lambda line: line[0]),
+        Column("Measure", lambda line: line[1].measure),
+        Column("Paper", lambda line: format(line[1].paper, line[1].format)),
+        Column("Ours", lambda line: format(line[1].ours, line[1].format)),
+        Column("Verdict", lambda line: line[1].verdict),
+        Column("Note", lambda line: line[1].note),
     ]
-    findings = [finding for section in sections for finding in section.findings]
-    return make_table("Does it reproduce the paper?", findings, columns)
+    lines = [
+        (section.title if i == 0 else "", finding)  # named once
+        for section in sections
+        for i, finding in enumerate(section.findings)
+    ]
+    return make_table("Does it reproduce the paper?", lines, columns)
 
 
 def _table(table: Table) -> str:
-    rule = ["---"] + ["---:"] * (len(table.header) - 1)
+    columns = [[row[i] for row in table.rows if row[i]] for i in range(1, len(table.header))]
+    rule = ["---", *("---:" if _are_numbers(cells) else "---" for cells in columns)]
     return "\n".join(_line(cells) for cells in (table.header, rule, *table.rows))
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    """Most of them, that is: such columns are flush right."""
+    return 2 * sum(NUMBER.match(cell) is not None for cell in cells) > len(cells)
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ without sight of the figures.
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,14 +27,10 @@ LONGEST_OPEN_TABLE = 14
 def write_report(folder: Path) -> Path:
     """Write report.html and the figures beside the rows; returns the page."""
     rows, sections = read_sections(folder)
-    findings = [(finding, section) for section in sections for finding in section.findings]
-    compared = [finding for finding, _ in findings if finding.paper is not None and finding.comparable]
     template = _environment().get_template("report.html")
     text = template.render(
         style=Markup((TEMPLATES / "style.css").read_text("utf-8")),
-        findings=findings,
-        compared=len(compared),
-        reached=sum(finding.verdict in ("reached", "within noise") for finding in compared),
+        verdicts=Counter(finding.verdict for section in sections for finding in section.findings),
         sections=sections,
         drawn=[[save(figure, folder / "figures") for figure in section.figures] for section in sections],
         runs=sorted({row.origin.run: row.origin for row in rows}.values(), key=lambda origin: origin.run),
@@ -73,20 +70,20 @@ class Thumbnail:
     """Places of a small drawing, 144 wide and 42 high: a curve over the paper's number, or a bar beside the paper's."""
 
     points: str = ""
-    paper_y: float | None = None
+    paper_y: float = 0.0
     ours_width: float = 0.0
-    paper_width: float | None = None
+    paper_width: float = 0.0
 
 
 def thumbnail(finding: Finding) -> Thumbnail:
     paper, curve = finding.paper, np.asarray(finding.curve, float)
     if len(curve) < 2:
-        ours, theirs = abs(finding.ours), None if paper is None else abs(paper)
-        widest = 104 / max(ours, theirs or 0.0, 1e-12)
-        return Thumbnail(ours_width=ours * widest, paper_width=None if theirs is None else theirs * widest)
-    levels = np.append(curve, [] if paper is None else [paper])
+        ours, theirs = abs(finding.ours), abs(paper)
+        widest = 104 / max(ours, theirs, 1e-12)
+        return Thumbnail(ours_width=ours * widest, paper_width=theirs * widest)
+    levels = np.append(curve, paper)
     up = 36 / max(np.ptp(levels), 1e-12)
     at = np.unique(np.linspace(0, len(curve) - 1, 60).astype(int))
     y = 39 - (curve[at] - levels.min()) * up
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(144 * at / (len(curve) - 1), y, strict=True))
-    return Thumbnail(points, None if paper is None else 39 - (paper - levels.min()) * up)
+    return Thumbnail(points, 39 - (paper - levels.min()) * up)

@@ -154,22 +154,19 @@ def section(rows: Rows) -> Section | None:
         words.paragraphs(setup=setup, precision=precision, probe=probe),
         present(_curves(setup, precision), *figures),
         present(_results(setup, precision, keys), _by_kind(setup, precision), _by_start(precision), *tables),
-        _findings(setup, precision, keys),
+        present(*(_finding(setup, row) for row in precision)),
     )
 
 
-def _findings(setup: Setup, precision: list[Precision], keys: list[WholeKey]) -> list[Finding]:
-    findings = []
-    for row in precision:
-        measure = f"Letters of a cipher's key named rightly in the last {setup.window} symbols ({row.by})"
-        note = f"{setup.sequences:,} texts, not the paper's; the paper used a probe"
-        curve = present(*(share.value for share in row.precision))
-        if row.last.value is not None:
-            ours = row.last.value, ".1%", row.last.low, row.last.high
-            findings.append(Finding(measure, paper.KEY_PRECISION, *ours, curve=curve, note=note))
-    note = f"of {len(setup.symbols)}; the paper's figure shows nearly all"
-    by = {f"Letters of the whole key right ({key.by})": key.right for key in keys}
-    return findings + [Finding(measure, None, right, ".0f", note=note) for measure, right in by.items()]
+def _finding(setup: Setup, row: Precision) -> Finding | None:
+    if row.last.value is None:
+        return None
+    measure = f"Letters of the key named rightly in the last {setup.window} symbols ({row.by})"
+    curve = present(*(share.value for share in row.precision))
+    unlike = "knows what follows, the paper's probe only what came before" if row.namer == "hindsight" else ""
+    about = f"{setup.sequences:,} texts, not the paper's"
+    ours = row.last.value, ".1%", row.last.low, row.last.high
+    return Finding(measure, paper.KEY_PRECISION, *ours, curve=curve, about=about, unlike=unlike)
 
 
 def _curves(setup: Setup, precision: list[Precision]) -> Figure:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lexinvariant.results.figure import Axis, Bars, Figure, Line, Mark, Panel, Reference
-from lexinvariant.results.intervals import Share, wilson
+from lexinvariant.results.intervals import wilson
 from lexinvariant.results.rows import Row
-from lexinvariant.results.section import Column, Finding, Table, make_table
+from lexinvariant.results.section import Column, Table, make_table
 
 CERTAIN = 0.9
 """Confidence from which on a symbol is called certain."""
@@ -132,13 +132,3 @@ def kinds_figure(rows: list[KindVerdicts], caption: str) -> Figure:
         Panel("By cipher", bars, Axis("share of symbols", limits=(0, 1.02)), kinds),
     ]
     return Figure("decipher-kinds", caption, panels, size=(9.5, 5.2))
-
-
-def unread_finding(rows: list[KindVerdicts]) -> Finding | None:
-    unread, readable = sum(row.unread for row in rows), sum(row.unread_readable for row in rows)
-    if not unread:
-        return None
-    share = Share(readable / unread, unread)
-    measure = "Texts said not to be read that were readable"
-    note = f"{unread:,} texts of {len(rows)} ciphers"
-    return Finding(measure, None, share.value, ".1%", share.low, share.high, at_least=False, note=note)

@@ -20,6 +20,8 @@ from lexinvariant.text.frequency import ADVICE, still_counting
 
 CONTEXT = Axis("context length (symbols)")
 PANELS_IN_A_ROW = 3
+CHARACTERS = 128
+"""Symbols of the vocabulary for which the paper gives perplexities."""
 PAPER_END = {"lexinvariant": paper.PERPLEXITY, "standard": paper.STANDARD_PERPLEXITY}
 PAPER_GAP_START, PAPER_GAP_END = f"{paper.GAP_START:.0f}", f"under {paper.GAP_END:.0f}"
 PAPER_RATIO = paper.PERPLEXITY / paper.STANDARD_PERPLEXITY
@@ -118,6 +120,11 @@ class SeenAndNew(OnText, experiment="convergence", kind="seen-and-new"):
         return None if self.seen_difference is None else _exp(self.seen_difference.mean[-1])
 
     @property
+    def about_seen(self) -> str:
+        new = f"the {self.new_share[-1]:.0%} that are new no lexinvariant model can tell apart"
+        return new if self.seen_ratio is None else f"{self.seen_ratio:.2f} on tokens seen before; {new}"
+
+    @property
     def summary(self) -> str:
         ratio = (
             ""
@@ -166,11 +173,7 @@ def section(rows: Rows) -> Section | None:
             _parts(parts) if parts else None,
         ),
         present(_table(curves), _gap_table(gaps) if gaps else None, _part_table(parts) if parts else None),
-        [
-            *(_at_end(row, floor.get(row.label)) for row in ours),
-            *map(_ratio, gaps),
-            *present(*map(_seen_ratio, parts)),
-        ],
+        _findings(ours, gaps, parts),
     )
 
 
@@ -189,34 +192,32 @@ def _told_apart(rows: Iterable[OnTextT]) -> list[OnTextT]:
     ]
 
 
-def _at_end(row: Curve, floor: list[float] | None) -> Finding:
-    measure, band = f"Perplexity at the end of the context ({row.label})", row.geometric
-    ends = band.mean[-1], ".2f", band.low[-1], band.high[-1]
-    same = row.model.vocab_size == 128
-    note = "characters, other text than the paper's" if same else "another vocabulary"
+def _findings(ours: list[Curve], gaps: list[Gap], parts: list[SeenAndNew]) -> list[Finding]:
+    """The paper's numbers are of characters: of other vocabularies it shows curves."""
+    symbols = {row.label: row.model.symbols for row in ours if row.model.vocab_size != CHARACTERS}
+    seen = {row.label: row.about_seen for row in parts}
+    findings = [_at_end(row) for row in ours if row.label not in symbols]
+    for row in gaps:
+        unlike = f"another vocabulary: {symbols[row.label]}" if row.label in symbols else ""
+        findings.append(replace(_ratio(row), unlike=unlike, about=seen.get(row.label, "")))
+    return findings
+
+
+def _at_end(row: Curve) -> Finding:
+    band, about = row.geometric, "other text than the paper's"
     if row.still_counting:
-        note = (
+        about = (
             f"not learnt yet to infer what symbols mean: counting them reaches {row.counting_perplexity:.2f}"
         )
-    elif floor:
-        note += f", in which no lexinvariant model is below {floor[-1]:.1f}"
-    return Finding(measure, paper.PERPLEXITY, *ends, at_least=False, curve=band.mean, note=note)
+    measure = f"Perplexity at the end of the context ({row.label})"
+    ends = band.mean[-1], ".2f", band.low[-1], band.high[-1]
+    return Finding(measure, paper.PERPLEXITY, *ends, at_least=False, curve=band.mean, about=about)
 
 
 def _ratio(row: Gap) -> Finding:
-    measure, band = f"Times the standard model's ({row.label})", row.geometric
+    measure, band = f"Times the standard model's perplexity there ({row.label})", row.geometric
     ends = band.mean[-1] + 1, ".2f", band.low[-1] + 1, band.high[-1] + 1
     return Finding(measure, PAPER_RATIO, *ends, at_least=False, curve=[value + 1 for value in band.mean])
-
-
-def _seen_ratio(row: SeenAndNew) -> Finding | None:
-    if row.seen_difference is None or row.seen_ratio is None:
-        return None
-    measure = f"Times the standard model's, on tokens seen before ({row.label})"
-    low, high = _exp(row.seen_difference.low[-1]), _exp(row.seen_difference.high[-1])
-    curve = [math.exp(value) for value in row.seen_difference.mean if value is not None]
-    note = f"{row.new_share[-1]:.0%} of the last tokens are new, and not counted"
-    return Finding(measure, None, row.seen_ratio, ".2f", low, high, at_least=False, curve=curve, note=note)
 
 
 def _perplexity(label: str, curves: list[Curve], floors: Iterable[list[float]] = ()) -> Axis:

@@ -13,13 +13,12 @@ from lexinvariant.results.cipher_kinds import (
     kind_solvers_table,
     kinds_figure,
     kinds_table,
-    unread_finding,
 )
 from lexinvariant.results.figure import Axis, Bars, Figure, Line, Mark, Marks, Panel, Reference
-from lexinvariant.results.intervals import Share, wilson
+from lexinvariant.results.intervals import wilson
 from lexinvariant.results.prose import Prose
 from lexinvariant.results.rows import Row, Rows, RowT, group_by
-from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present
+from lexinvariant.results.section import Column, Section, Table, make_table, present
 
 Setting = Literal["spaced", "unspaced", "ascii", "homophonic"]
 OURS, ANNEALER = "lexinvariant", "annealer"
@@ -142,6 +141,7 @@ def section(rows: Rows) -> Section | None:
     sure = _in_order(rows.latest_groups(Reliability, lambda row: row.setting))
     certain, right = _certain([row for members in sure.values() for row in members])
     values = {"sure": sure, "certain": certain, "right": right, "kinds": kinds}
+    values |= {name: sum(getattr(row, name) for row in kinds) for name in ("unread", "unread_readable")}
     lettered = {setting: members for setting, members in groups.items() if setting in ("spaced", "unspaced")}
     return Section(
         "Substitution ciphers: our solver beside others",
@@ -155,7 +155,6 @@ def section(rows: Rows) -> Section | None:
         + ([_published_table(published)] if published else [])
         + ([kinds_table(kinds)] if kinds else [])
         + ([kind_solvers_table(kind_solvers)] if kind_solvers else []),
-        present(_at_100(groups.get("spaced", [])), _worth(certain, right), unread_finding(kinds)),
     )
 
 
@@ -167,24 +166,6 @@ def _certain(rows: list[Reliability]) -> tuple[float, float]:
     """How many symbols of keys were given 90% or more, and how many of those are right."""
     high = [(row, i) for row in rows for i, edge in enumerate(row.edges[:-1]) if edge >= CERTAIN]
     return sum(row.symbols[i] for row, i in high), sum(row.symbols_right[i] for row, i in high)
-
-
-def _at_100(spaced: list[SolverErrors]) -> Finding | None:
-    ours = {row.length: row for row in sorted(spaced, key=lambda row: row.length) if row.solver == OURS}
-    if 100 not in ours:
-        return None
-    row, lengths, curve = ours[100], list(ours), [row.error for row in ours.values()]
-    note = f"{row.n} texts; the curve is over lengths {lengths[0]} to {lengths[-1]}"
-    measure, (low, high) = "Symbol error rate of a cipher of 100 letters and spaces", row.error_interval
-    return Finding(measure, None, row.error, ".2%", low, high, at_least=False, curve=curve, note=note)
-
-
-def _worth(certain: float, right: float) -> Finding | None:
-    if not certain:
-        return None
-    share = Share(right / certain, round(certain))
-    measure, note = "Symbols of keys given 90% or more that are right", f"{certain:,.0f} symbols"
-    return Finding(measure, None, share.value, ".1%", share.low, share.high, note=note)
 
 
 def _errors(groups: dict[str, list[SolverErrors]]) -> Figure:

@@ -16,7 +16,6 @@ from lexinvariant.results.prose import Prose, listed
 from lexinvariant.results.rows import Row, Rows, beside, group_by
 from lexinvariant.results.section import (
     Column,
-    Finding,
     Section,
     Table,
     make_table,
@@ -183,16 +182,6 @@ def section(rows: Rows) -> Section | None:
             _unicity_table(unicity) if unicity else None,
             *map(_guess_table, texts),
         ),
-        [_finding(row) for row in named if row.namer != "left contexts"],
-    )
-
-
-def _finding(row: Named) -> Finding:
-    share = row.at_end.named
-    measure = f"Tokens named rightly, last {row.window} of {row.context} ({row.label}): {NAMED_BY[row.namer]}"
-    note = f"of {row.model.vocab_size:,} names"
-    return Finding(
-        measure, None, share.value, ".1%", share.low, share.high, curve=row.share_by_position, note=note
     )
 
 

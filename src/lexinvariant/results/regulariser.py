@@ -22,7 +22,7 @@ from lexinvariant.results.regularised_model import (
     RegularisedModel,
 )
 from lexinvariant.results.rows import Rows, group_by
-from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present, slug
+from lexinvariant.results.section import Column, Section, Table, make_table, present, slug
 from lexinvariant.results.text_sums import TextSums
 
 TASKS: tuple[str, ...] = ("LookUp", "Permutation")
@@ -39,7 +39,6 @@ def section(rows: Rows) -> Section | None:
         return None
     figures: list[Figure] = []
     tables: list[Table] = []
-    findings: list[Finding] = []
     for label, unsorted in group_by(found, lambda row: row.label).items():
         members = sorted(unsorted, key=_order)
         figures += present(_by_p(label, members), _by_rank(label, members), _by_pass(label, members))
@@ -48,8 +47,7 @@ def section(rows: Rows) -> Section | None:
             *present(_robustness_table(label, members)),
             _rank_table(label, members),
         ]
-        findings += _findings(label, members)
-    return Section("Lexinvariance as a regulariser", words.paragraphs(), figures, tables, findings)
+    return Section("Lexinvariance as a regulariser", words.paragraphs(), figures, tables)
 
 
 def _order(row: RegularisedModel) -> tuple[bool, bool, str, float, int]:
@@ -165,7 +163,7 @@ def _by_p(label: str, members: list[RegularisedModel]) -> Figure | None:
     ]
     if not any(panel.marks for panel in panels):
         return None
-    caption, size = words("by_p", label=label), (15.0, 11.0)
+    caption, size = words("by_p", label=label), (13.0, 10.0)
     return Figure(f"regulariser-{slug(label)}", caption, panels, columns=4, size=size)
 
 
@@ -194,7 +192,11 @@ def _panel(
             points.insert(0, (0.0, start))
         if points:
             marks.append(_line(name, [p for p, _ in points], [e for _, e in points], line=is_line))
-    ticks = sorted({0.0, *(row.regulariser.p for row in members if row.regulariser.kind != LEXINVARIANT)})
+    tried = sorted({0.0, *(row.regulariser.p for row in members if row.regulariser.kind != LEXINVARIANT)})
+    named: list[float] = []  # with room between them
+    for p in tried:
+        named += [p] if not named or p - named[-1] > 0.15 else []
+    ticks = {p: f"{p:g}" if p in named else "" for p in tried}
     y = Axis(unit, limits=_limits(marks)) if is_difference else Axis(unit)
     return Panel(title, marks, Axis("p", ticks=ticks), y)
 
@@ -325,25 +327,3 @@ def _rank_table(label: str, members: list[RegularisedModel]) -> Table:
         for occurrence in OCCURRENCE[:2]:
             columns.append(Column(f"{bin_name}, {occurrence}", value(_rank(bin_name, occurrence)), ".2f"))
     return make_table(words("ranks", label=label), members, columns)
-
-
-def _findings(label: str, members: list[RegularisedModel]) -> list[Finding]:
-    """At the paper's p, what a regulariser costs or gains; the paper has no numbers for these."""
-    findings = []
-    for name, rows in group_by(members, lambda row: row.regulariser.name).items():
-        at_p = [row for row in rows if row.regulariser.p == paper.REGULARISER_P]
-        if name in (NO_REGULARISER, LEXINVARIANT) or not at_p:
-            continue
-        other = _unregularised(at_p[0], members)
-        if other is None:
-            continue
-        difference = at_p[0].loss.minus(other.loss)
-        if difference is not None:
-            measure = f"{label}: held-out loss added by {at_p[0].name}"
-            about = {"low": difference.low, "high": difference.high, "at_least": False}
-            findings.append(Finding(measure, None, difference.value, "+.3f", **about))  # type: ignore[arg-type]
-        if (share := at_p[0].tasks.get("LookUp")) and (plain := other.tasks.get("LookUp")):
-            measure = f"{label}: LookUp with {at_p[0].name}"
-            note = f"{plain.value:.1%} without a regulariser"
-            findings.append(Finding(measure, None, share.value, ".1%", share.low, share.high, note=note))
-    return findings

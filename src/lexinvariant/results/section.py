@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from lexinvariant.results.figure import Figure
 
 Item = TypeVar("Item")
-Verdict = Literal["reached", "within noise", "not reached", "not comparable", "no number in the paper"]
+Verdict = Literal["reached", "within noise", "not reached", "not comparable"]
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,11 @@ def make_table(caption: str, items: Iterable[Item], columns: Sequence[Column[Ite
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report's first screen: what the paper found, and what was found here."""
+    """One line of the report's first screen: a number that the paper gives, and ours. What it gives no number for is
+    in the tables of its section."""
 
     measure: str
-    paper: float | None
+    paper: float
     ours: float
     format: str
     """How both are written."""
@@ -61,15 +62,19 @@ class Finding:
     """Whether more is better."""
     curve: Sequence[float] = ()
     """Drawn small beside the numbers: ours by context length, say. Without one, two bars."""
-    note: str = ""
-    comparable: bool = True
-    """False where ours had an advantage that the paper's model had not; the note says which."""
+    about: str = ""
+    """What else there is to know about it."""
+    unlike: str = ""
+    """Why the two cannot be compared, if they cannot: another vocabulary, or help that the paper's model had not."""
+
+    @property
+    def note(self) -> str:
+        return "; ".join(part for part in (self.unlike, self.about) if part)
 
     @property
     def verdict(self) -> Verdict:
-        if self.paper is None:
-            return "no number in the paper"
-        if not self.comparable:
+        """Within noise: behind the paper's number, and the interval of ours reaches it."""
+        if self.unlike:
             return "not comparable"
         sign = 1 if self.at_least else -1
         best = self.high if self.at_least else self.low
@@ -80,7 +85,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the report."""
+    """One part of the report; its title is the paper's, where it is about a part of the paper."""
 
     title: str
     paragraphs: list[str]

@@ -14,7 +14,7 @@ from lexinvariant.results.intervals import Share, percents
 from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.prose import Prose, listed
 from lexinvariant.results.rows import Row, Rows, beside, group_by
-from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present, slug
+from lexinvariant.results.section import Column, Finding, Section, Table, make_table, slug
 
 Sort = Literal["stories", "templates"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
@@ -167,7 +167,7 @@ def section(rows: Rows) -> Section | None:
             _example_table(examples),
             _place_table(accuracies),
         ],
-        _findings(accuracies),
+        _findings(accuracies, examples),
     )
 
 
@@ -178,25 +178,23 @@ def pooled(shares: Iterable[Share]) -> Share:
     return Share(sum(share.value * share.trials for share in shares) / trials, trials)
 
 
-def _findings(rows: list[Accuracy]) -> list[Finding]:
-    ours = [row for row in rows if row.model.role == "lexinvariant"]
+def _findings(rows: list[Accuracy], examples: list[ExampleAnswered]) -> list[Finding]:
+    """The paper asks one question, about one story, and its model is right."""
     findings = []
-    for (sort, group), own in group_by(ours, lambda row: (row.sort, row.group)).items():
-        ways: dict[str, list[Share | None]] = {
-            "": [row.by_mean_token for row in own],
-            ", calibrated": [row.by_calibrated for row in own],
-        }
-        for way, shares in ways.items():
-            known = present(*shares)
-            if len(known) < len(own):
-                continue
-            measure = f"Semantic multiple choice, {sort}, four options{way} ({group})"
-            note = f"chance: {CHANCE:.0%}; the paper asks one such question, and its model is right"
-            if len(own) > 1:
-                each = zip(own, known, strict=True)
-                note += "; by kind: " + "; ".join(f"{row.asked} {share.value:.0%}" for row, share in each)
-            share = pooled(known)
-            findings.append(Finding(measure, None, share.value, ".1%", share.low, share.high, note=note))
+    for example in examples:
+        answer, asked = example.answer, (example.model, example.reading, example.shots)
+        kind = example.example, example.model.role, example.reading
+        if kind != ("paper", "lexinvariant", "plain") or answer is None:
+            continue
+        about = f"it says {answer.options[answer.chosen]}"
+        like_it = [
+            row for row in rows if (row.model, row.reading, row.shots) == asked and row.asked == answer.asked
+        ]
+        if like_it:
+            share = pooled(row.by_mean_token for row in like_it)
+            about += f"; {share.value:.0%} of {share.trials} questions like it are right, chance {CHANCE:.0%}"
+        measure = f"The paper's one question (which of four words is a drink?) right, {example.setting}"
+        findings.append(Finding(measure, 1, float(answer.chosen == answer.right), ".0f", about=about))
     return findings
 
 
@@ -296,10 +294,11 @@ def _figure(rows: list[Accuracy]) -> Figure:
 def _dots(title: str, names: Sequence[str], models: Mapping[str, Mapping[str, Share]]) -> Panel:
     """One line a name, one dot and interval a model."""
     marks: list[Mark] = []
+    apart = min(0.18, 0.8 / len(models))  # so that all dots of a name stay on its line
     for index, (model, shares) in enumerate(models.items()):
         places = [place for place, name in enumerate(names) if name in shares]
         x, low, high = percents(shares[names[place]] for place in places)
-        y = np.array(places) + 0.18 * (index - (len(models) - 1) / 2)
+        y = np.array(places) + apart * (index - (len(models) - 1) / 2)
         marks.append(Line(model, x, y, low, high, interval="bars", across=True, line=False))
     marks.append(Reference("chance", at=100 * CHANCE, axis="x", dash="short"))
     trials = [max(shares[name].trials for shares in models.values() if name in shares) for name in names]

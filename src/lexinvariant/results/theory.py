@@ -134,16 +134,16 @@ def section(rows: Rows) -> Section | None:
         *((limit.perplexity_table, limit.price_table) if limit else ()),
         _bench_table(bench) if bench else None,
     ]
-    findings = [_decay(worst, hardest) if worst and hardest else None, limit.finding if limit else None]
-    parts = present(*figures), present(*tables), present(*findings)
-    return Section("The theory, executed", words.paragraphs(), *parts)
+    findings = [_decay(hardest)] if hardest else []
+    return Section("The theory, executed", words.paragraphs(), present(*figures), present(*tables), findings)
 
 
-def _decay(worst: list[Worst], hardest: Exponents) -> Finding:
-    measure, slopes = "Exponent of the error's decay in T, hardest language", list(hardest.in_T.values())
+def _decay(hardest: Exponents) -> Finding:
+    slopes = list(hardest.in_T.values())
     ours = float(np.mean(slopes)), ".2f", min(slopes), max(slopes)
-    note = "the paper's is of an upper bound, which allows a decay this steep and promises less"
-    return Finding(measure, paper.EXPONENT_T, *ours, at_least=False, curve=worst[-1].l1_mean, note=note)
+    about = "measured on the hardest language; the paper's is of an upper bound, which promises less"
+    measure = "Exponent in T with which the error falls"
+    return Finding(measure, paper.EXPONENT_T, *ours, at_least=False, about=about)
 
 
 def _families(rows: list[Convergence], marks: MarksOf, y: Axis) -> list[Panel]:

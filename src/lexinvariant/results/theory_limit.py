@@ -12,7 +12,7 @@ from lexinvariant.results.figure import Axis, Figure, Line, Panel
 from lexinvariant.results.perplexity import Floats, smoothed_perplexity
 from lexinvariant.results.prose import Prose
 from lexinvariant.results.rows import Row
-from lexinvariant.results.section import Finding, Table
+from lexinvariant.results.section import Table
 
 CONTEXT = Axis("context length (symbols)")
 words = Prose("theory")
@@ -91,14 +91,6 @@ class EnglishLimit:
         ]
         caption = words("limit", rows=self.rows, models=self.models)
         return Figure("theory-limit", caption, panels, size=(9.5, 4.4), legend="panels", widths=(3, 2))
-
-    @property
-    def finding(self) -> Finding:
-        limit, known, *_ = self.at_end.values()
-        curve = next(iter(self.curves.values())).tolist()
-        note = f"a {self.rows[0].order}-gram's knowledge; {known:.2f} where it also knows the key"
-        measure = "Perplexity of the lexinvariant limit, English letters"
-        return Finding(measure, None, limit, ".2f", at_least=False, curve=curve, note=note)
 
     @property
     def perplexity_table(self) -> Table:

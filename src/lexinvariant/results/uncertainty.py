@@ -125,8 +125,8 @@ def _findings(papers: list[Posterior]) -> list[Finding]:
     last = {row.label: (row.p_OV[-1], ord(row.truth or "")) for row in papers}
     resolved = sum(int(p_V.argmax()) == truth for p_V, truth in last.values())
     told = ", ".join(f"{label} {p_V[truth]:.2f}" for label, (p_V, truth) in last.items())
-    measure = "Texts of the paper whose symbol is taken for the truth at its last occurrence"
-    return [Finding(measure, len(papers), resolved, ".0f", note=f"probability of the truth: {told}")]
+    measure = "Texts of the paper's figure whose symbol is named rightly in the end"
+    return [Finding(measure, len(papers), resolved, ".0f", about=f"probability of the truth: {told}")]
 
 
 def columns_of(row: Posterior) -> list[str]:
