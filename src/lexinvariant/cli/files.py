@@ -16,6 +16,8 @@ def read_text(name: str) -> str:
 
 
 def _read_standard_input() -> str:
+    if sys.stdin is None:  # the process was started without one, as by `<&-`
+        raise UserError("There is no standard input: pipe a text into the command, or name a file.")
     data = sys.stdin.buffer.read(LARGEST_TEXT + 1)
     check_size_of_text(len(data), "standard input")
     return decode_utf8(data, "-")
