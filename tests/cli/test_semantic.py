@@ -81,10 +81,10 @@ def test_a_terminal_shows_confidence_in_colours() -> None:
 
 def test_brackets_are_text() -> None:
     key = {"ab": "the"}
-    reading = WordReading("[/Ab] [red] ab", tuple(key), (2,), ("the",), np.array([[1.0]]), key, WORDS)
+    reading = WordReading("[/Ab] [ab] ab", tuple(key), (3,), ("the",), np.array([[1.0]]), key, WORDS)
     console = Console(file=io.StringIO(), width=80)
     semantic.show(reading, {}, semantic.Arguments(), 0.5, console)
-    assert console.file.getvalue().startswith("[/The] [red] the\n")  # type: ignore[attr-defined]
+    assert console.file.getvalue().startswith("[/The] [the] the\n")  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
