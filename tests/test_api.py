@@ -276,6 +276,15 @@ def test_wrong_types_are_told_in_one_sentence(
         ("decipher", {"crib_text": 3}, "Give crib_text as str, not a value of type int"),
         ("decipher", {"alphabet": "runes"}, "There is no alphabet 'runes'"),
         ("decipher", {"top": -1}, "top is -1: give a number of at least 0"),
+        ("decipher", {"crib_words": "lighthouse"}, "Give crib_words as a list of words"),
+        ("decipher", {"crib_words": [3]}, "Give crib_words as a list of words"),
+        ("decipher", {"crib_words": None}, "Give crib_words as a list of words"),
+        ("decipher", {"crib_words": ["x" * 999]}, "The word 'x{40}' fits nowhere"),
+        ("decipher", {"cribs": {"": "e"}}, "'' "),
+        ("decipher", {"notation": "runes"}, "There is no notation 'runes'"),
+        ("decipher", {"unspaced": "no"}, "unspaced is of type str: give True or False"),
+        ("decipher", {"language": 3}, "Give the language that .* returns, not a value of type int"),
+        ("hidden_states", {"draw": 1 << 31}, "draw is 2147483648: give a number of at most 31 bits"),
     ],
 )
 def test_wrong_options_are_told_in_one_sentence(
