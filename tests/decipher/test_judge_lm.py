@@ -115,5 +115,5 @@ def test_a_judge_that_does_not_fit_its_configuration_is_refused(tmp_path: Path, 
         description["model"]["n_layers"] = 99
         (tmp_path / "config.json").write_text(json.dumps(description))
     save_file(tensors, tmp_path / "model.safetensors")
-    with pytest.raises(UserError, match="does not fit its config.json: export the judge again"):
+    with pytest.raises(UserError, match=r"does not fit its config\.json: export the judge again"):
         load_judge(tmp_path, "abc")

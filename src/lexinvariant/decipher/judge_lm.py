@@ -206,7 +206,7 @@ def _shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     size = {"V": config.vocab_size, "D": config.width, "E": config.width, "F": config.hidden}
     size |= {"N": config.n_heads, "W": config.position_buckets}
     one = ("embedding.table_VD", "final_norm_D")
-    layered = (
+    attention = (
         "attention_norm_D",
         "query_DE",
         "key_DE",
@@ -216,7 +216,7 @@ def _shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
         "smear_N",
         "out_ED",
     )
-    layered += ("mlp_norm_D", "up_DF", "down_FD")
+    layered = (*attention, "mlp_norm_D", "up_DF", "down_FD")
     own = {name: tuple(size[axis] for axis in name.rpartition("_")[2]) for name in one + layered}
     of_layers = {f"layers.{name}": (config.n_layers, *own[name]) for name in layered}
     return {name: own[name] for name in one} | of_layers | {"embedding.scale": (), "embedding.bias": ()}
