@@ -276,6 +276,15 @@ def test_wrong_types_are_told_in_one_sentence(
         ("decipher", {"crib_text": 3}, "Give crib_text as str, not a value of type int"),
         ("decipher", {"alphabet": "runes"}, "There is no alphabet 'runes'"),
         ("decipher", {"top": -1}, "top is -1: give a number of at least 0"),
+        ("decipher", {"crib_words": "lighthouse"}, "Give crib_words as a list of words"),
+        ("decipher", {"crib_words": [3]}, "Give crib_words as a list of words"),
+        ("decipher", {"crib_words": None}, "Give crib_words as a list of words"),
+        ("decipher", {"crib_words": ["x" * 999]}, "The word 'x{40}' fits nowhere"),
+        ("decipher", {"cribs": {"": "e"}}, "'' "),
+        ("decipher", {"notation": "runes"}, "There is no notation 'runes'"),
+        ("decipher", {"unspaced": "no"}, "unspaced is of type str: give True or False"),
+        ("decipher", {"language": 3}, "Give the language that .* returns, not a value of type int"),
+        ("hidden_states", {"draw": 1 << 31}, "draw is 2147483648: give a number of at most 31 bits"),
     ],
 )
 def test_wrong_options_are_told_in_one_sentence(
@@ -283,6 +292,22 @@ def test_wrong_options_are_told_in_one_sentence(
 ) -> None:
     with pytest.raises(UserError, match=sentence):
         getattr(permuted, method)("abcabc", **options)
+
+
+@pytest.mark.parametrize(("prompt", "n_tokens"), [("ab" * 10_000, 1), ("ab", 10**9)])
+def test_more_tokens_than_can_be_attended_to_are_refused(permuted: Model, prompt: str, n_tokens: int) -> None:
+    with pytest.raises(UserError, match="the most is 16384 together: shorten the prompt or ask for fewer"):
+        permuted.generate(prompt, n_tokens)
+
+
+def test_a_model_may_have_more_symbols_than_characters() -> None:
+    config = replace(TINY, context=16, vocab_size=200, lexicon=LexiconConfig(kind="learned"), readout="full")
+    standard = Model(config, random_params(config, scale=0.0), CharVocab())
+    assert len(standard.generate("ab", 40)) < 40  # all are alike to it, and what has no name is left out
+    lexinvariant = replace(config, lexicon=LexiconConfig(kind="permuted"))
+    symbols = Model(lexinvariant, random_params(lexinvariant), CharVocab()).logits("\ue001ab").symbols
+    assert symbols[:3] == ("\ue001", "a", "b")
+    assert len(set(symbols)) == len(symbols) == 200
 
 
 def test_other_wrong_types_are_told_in_one_sentence(permuted: Model) -> None:

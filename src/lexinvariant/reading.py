@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -69,8 +70,11 @@ class ReadsText:
         self._check_number_of_symbols(len(used))
         others = self.vocab.decode(range(self.vocab.size)).translate(dict.fromkeys(map(ord, used)))
         # A model may have more symbols than its vocabulary has names: private characters name the rest.
-        spare = "".join(map(chr, range(0xE000, 0xE000 + self.config.vocab_size)))
-        return (used + others + spare)[: self.config.vocab_size]
+        private = (
+            chr(code) for code in range(0xE000, 0xE000 + self.config.vocab_size) if chr(code) not in used
+        )
+        spare = islice(private, max(0, self.config.vocab_size - len(used) - len(others)))
+        return (used + others + "".join(spare))[: self.config.vocab_size]
 
     def _encode(self, text: str, alphabet: str | None) -> np.ndarray:
         if alphabet is None:
@@ -79,7 +83,9 @@ class ReadsText:
         return np.fromiter((number[character] for character in text), np.int64, len(text))
 
     def _decode(self, tokens: np.ndarray, alphabet: str | None) -> str:
-        return self.vocab.decode(tokens) if alphabet is None else "".join(alphabet[i] for i in tokens)
+        if alphabet is None:
+            return self.vocab.decode(tokens[tokens < self.vocab.size])  # as in `_names`, others have none
+        return "".join(alphabet[i] for i in tokens)
 
     def _names(self, alphabet: str | None) -> tuple[str, ...]:
         """What each token of the model stands for."""

@@ -255,3 +255,16 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         UserError, match=r"PermutingCollator needs torch: pip install 'lexinvariant\[torch\]'"
     ):
         _ = lexinvariant.augment.PermutingCollator
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"seed": "x"}, "seed is 'x'"),
+        ({"special_ids": 5}, "a list of ids, and not 5"),
+        ({"special_ids": "5"}, "a list"),
+    ],
+)
+def test_wrong_types_are_told_when_it_is_made(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        TokenPermuter(100, **options)

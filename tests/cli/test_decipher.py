@@ -113,6 +113,27 @@ def test_many_puzzles_in_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "Line 1 is no puzzle" in capsys.readouterr().err
 
 
+def test_brackets_and_controls_of_puzzles_are_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        json.dumps({"text": f"[/zkhq] :grj: {CIPHER}", "name": "[/x]"}),
+        json.dumps({"text": CIPHER, "name": "[red]\x1b[2J"}),
+    ]
+    (tmp_path / "puzzles").write_text("\n".join(lines))
+    assert main(["decipher", "--file", str(tmp_path / "puzzles"), "--many"]) == 0
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("[/x] ")
+    assert "[/when] :dog: When" in first
+    assert second.startswith("[red]\u241b[2J ")
+
+
+def test_a_puzzle_without_a_bottom_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "puzzles").write_text('{"text": "abc", "meta": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    assert main(["decipher", "--file", str(tmp_path / "puzzles"), "--many"]) == 2
+    assert "Line 1 is no puzzle" in capsys.readouterr().err
+
+
 def read_as(
     plaintext: str, key: dict[str, str], confidence: dict[str, float], cells: str | tuple[str, ...]
 ) -> Decipherment:
@@ -144,6 +165,31 @@ def test_a_terminal_shows_signs_of_several_characters_as_they_are() -> None:
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert f"\x1b[32mT\x1b[0m{heart}\x1b[1;4;31me\x1b[0m {family}\n" in shown
     assert "of 2 symbols" in shown
+
+
+def test_a_text_cannot_steer_the_terminal() -> None:
+    cells = ("A", "\x1b", "b", "\x9b")
+    reading = read_as("T\x1be\x9b", {"a": "t", "b": "e"}, {"a": 0.95, "b": 0.2}, cells)
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=80)
+    decipher.show(reading, console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "\x1b[32mT\x1b[0m\u241b\x1b[1;4;31me\x1b[0m\ufffd\n" in shown
+
+
+def test_a_terminal_of_no_width_shows_all(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    assert main(["decipher", CIPHER]) == 0
+    assert capsys.readouterr().out.startswith(PLAIN)
+
+
+def test_a_process_without_standard_input_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["decipher", "-"]) == 2
+    assert "- is empty" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

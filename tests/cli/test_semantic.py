@@ -79,6 +79,14 @@ def test_a_terminal_shows_confidence_in_colours() -> None:
     assert "2 of 3 words are expected to be right" in shown
 
 
+def test_brackets_are_text() -> None:
+    key = {"ab": "the"}
+    reading = WordReading("[/Ab] [ab] ab", tuple(key), (3,), ("the",), np.array([[1.0]]), key, WORDS)
+    console = Console(file=io.StringIO(), width=80)
+    semantic.show(reading, {}, semantic.Arguments(), 0.5, console)
+    assert console.file.getvalue().startswith("[/The] [the] the\n")  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

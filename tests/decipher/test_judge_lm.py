@@ -1,11 +1,13 @@
 """The judge in NumPy: the same numbers as the model that was trained, each beginning read once."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from threadpoolctl import threadpool_info
 
 from lexinvariant.api import Model
@@ -14,6 +16,7 @@ from lexinvariant.decipher.judge_lm import JudgeLM, load_judge, prefix_tree, sin
 from lexinvariant.decipher.language import load_language
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
+from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab
 
 CONFIG = ModelConfig(
@@ -95,3 +98,22 @@ def test_a_judge_must_know_the_letters(tmp_path: Path) -> None:
         load_judge(load_language().folder / "judge", "aä")
     with pytest.raises(UserError, match="holds no model"):
         load_judge(tmp_path, "ab")
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "layers"])
+def test_a_judge_that_does_not_fit_its_configuration_is_refused(tmp_path: Path, damage: str) -> None:
+    config = replace(CONFIG, n_layers=1)
+    save_model(tmp_path, config, model_params.init(config, seed=0), CharVocab())
+    load_judge(tmp_path, "abc")
+    tensors = load_file(tmp_path / "model.safetensors")
+    if damage == "missing":
+        del tensors["final_norm_D"]
+    elif damage == "cut":
+        tensors["layers.up_DF"] = tensors["layers.up_DF"][:, :, :3].copy()
+    else:
+        description = json.loads((tmp_path / "config.json").read_text())
+        description["model"]["n_layers"] = 99
+        (tmp_path / "config.json").write_text(json.dumps(description))
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(UserError, match=r"does not fit its config\.json: export the judge again"):
+        load_judge(tmp_path, "abc")

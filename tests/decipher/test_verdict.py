@@ -263,3 +263,8 @@ def test_a_language_is_fitted_by_one_command(tmp_path: Path, monkeypatch: pytest
     assert fitted.calibrations.characters == ENGLISH.calibrations.characters  # nothing was read as such
     assert set(fitted.unread_kinds.weights) == {"transposition", "random", "other-language"}
     assert fitted.letter_search == ENGLISH.letter_search
+
+
+@pytest.mark.parametrize("text", ["b", "abab", "aabbccdd" * 3])
+def test_a_few_symbols_are_no_homophones(text: str) -> None:
+    assert "homophonic" not in Solver(use_judge=False).read([text])[0].verdict.kinds

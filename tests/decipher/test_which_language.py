@@ -168,3 +168,11 @@ def test_all_languages_fit_the_package() -> None:
             assert sum(p.stat().st_size for p in load_language(name).folder.rglob("*.*")) < 1.5e6
     files = [path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     assert sum(path.stat().st_size for path in files) < 50e6
+
+
+def test_a_reading_is_no_likelier_than_its_language(solver: Solver) -> None:
+    names = "ahmedbrigittechididmitriesperanzafatimagiorgoshiroshiingridjavierkatarzynalaszlo"
+    verdict = solver.read([random_cipher(1).encipher(names)])[0].verdict
+    assert len(verdict.languages) > 5
+    assert verdict.probability <= verdict.languages[verdict.language or ""] + 1e-4
+    assert verdict.status != "read"

@@ -20,7 +20,7 @@ from lexinvariant.errors import UserError
 from lexinvariant.model.params import Params, count, flatten_named
 from lexinvariant.model.weights import Precision, find_model, load_weights, read_description, save_model
 from lexinvariant.text import CharVocab, LetterVocab, Vocab, train_tokenizer
-from tests.tiny_models import random_params
+from tests.tiny_models import TINY, random_params
 
 CONFIG = ModelConfig(
     vocab_size=128,
@@ -255,6 +255,44 @@ def test_a_tensor_under_another_types_name_is_refused(
     with pytest.raises(UserError) as error:
         load_weights(tmp_path)
     assert_one_sentence(error, sentence, "export", "again")
+
+
+@pytest.mark.parametrize("dtype", ["F8_E4M3", "F4"])
+def test_types_that_numpy_has_not_are_refused(tmp_path: Path, dtype: str) -> None:
+    save_model(tmp_path, CONFIG, PARAMS, CharVocab())
+    write_header(
+        tmp_path, {"x": {"dtype": dtype, "shape": [16], "data_offsets": [0, 8 if dtype == "F4" else 16]}}
+    )
+    with pytest.raises(UserError) as error:
+        load_weights(tmp_path)
+    assert_one_sentence(error, "missing or damaged", "export the model again")
+
+
+def write_header(folder: Path, tensors: dict[str, Any]) -> None:
+    """Weights that are holes: of any size, and without one byte on the disk."""
+    header = json.dumps(tensors).encode()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        file.truncate(8 + len(header) + max(tensor["data_offsets"][1] for tensor in tensors.values()))
+
+
+def test_a_file_of_holes_is_not_read(tmp_path: Path) -> None:
+    save_model(tmp_path, CONFIG, PARAMS, CharVocab())
+    size = 1 << 42
+    write_header(tmp_path, {"x": {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}})
+    with pytest.raises(UserError) as error:
+        load_weights(tmp_path)
+    assert_one_sentence(error, "does not fit its config.json (it is larger)", "export the model again")
+
+
+@pytest.mark.parametrize(("kind", "size"), [("learned", 100), ("gaussian", 100), ("gaussian", 10**9)])
+def test_a_vocabulary_of_another_size_than_the_model_is_refused(tmp_path: Path, kind: Any, size: int) -> None:
+    config = replace(TINY, vocab_size=min(size, 128), lexicon=LexiconConfig(kind=kind))
+    save_model(tmp_path, config, random_params(config), CharVocab())
+    edit_description(tmp_path, model={**read_description(tmp_path)["model"], "vocab_size": size})
+    with pytest.raises(UserError) as error:
+        load_weights(tmp_path)
+    assert_one_sentence(error, "a vocabulary of 128", f"a model of {size} symbols")
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:

@@ -83,6 +83,15 @@ def test_size_counts_gaps_between_ids(tmp_path: Path) -> None:
     assert ids.dtype == np.uint32 and ids.tolist() == [70_000, 0, 70_000]
 
 
+def test_a_text_is_the_same_tokens_each_time(trained: Path, tmp_path: Path) -> None:
+    tokenizer = json.loads((trained / "tokenizer.json").read_text())
+    tokenizer["model"]["dropout"] = 0.5
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    text = "def function(return)"
+    ids = load_vocab(trained).encode(text).tolist()
+    assert [load_vocab(tmp_path).encode(text).tolist() for _ in range(9)] == [ids] * 9
+
+
 def test_a_corpus_carries_its_tokenizer(trained: Path, tmp_path: Path) -> None:
     prepare(["stdlib:code?limit=20"], tmp_path / "corpus", vocab=str(trained), progress=False)
     corpus = Corpus.open(tmp_path / "corpus", verify=True)

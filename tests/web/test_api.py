@@ -366,6 +366,33 @@ def test_files_can_only_be_fetched(site: Site) -> None:
         assert site.get(path).status == 404
 
 
+@pytest.mark.parametrize("wanted", ["bytes=5-2", "bytes=x-y", "lines=1-2", "bytes=9999999-", "bytes=0-0,2-2"])
+def test_files_are_sent_whole(site: Site, wanted: str) -> None:
+    for path in ("/", "/app.js"):
+        whole = site.get(path, Range=wanted)
+        assert (whole.status, whole.body) == (200, site.get(path).body)
+
+
+@pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])
+def test_a_client_that_takes_no_answer_is_cut_off(
+    site: Site, last: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(web_connection, "SEND_SECONDS", 0.3)
+    host, port = site.url.removeprefix("http://").split(":")
+    request = f"GET /app.js HTTP/1.1\r\nHost: {host}\r\n".encode()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect((host, int(port)))
+        connection.sendall((request + b"\r\n") * 2000 + request + last + b"\r\n")
+        until = time.monotonic() + 10
+        with pytest.raises(ConnectionError):
+            while time.monotonic() < until:
+                connection.send(b"\r\n")
+                time.sleep(0.05)
+    assert site.get("/api/health").status == 200
+    assert not caplog.records
+
+
 def test_a_question_asked_again_is_not_worked_on_again(serve_with: Any) -> None:
     asked = []
 

@@ -104,6 +104,15 @@ def test_a_large_answer_is_not_kept() -> None:
     worker.stop(10)
 
 
+def test_a_large_question_is_not_kept(desk: Desk) -> None:
+    desk.gate.set()
+    worker = desk.worker()
+    for question in ("a" * LARGEST_REMEMBERED, "b") * 2:
+        worker.ask(question).result(10)
+    assert [question[0] for question in desk.asked] == ["a", "b", "a"]
+    worker.stop(10)
+
+
 def test_a_full_queue_refuses_and_a_question_can_be_taken_back(desk: Desk) -> None:
     worker = desk.worker(most_waiting=2)
     worker.ask("a")

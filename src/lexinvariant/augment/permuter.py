@@ -9,7 +9,7 @@ context says they mean. The sequences may be NumPy arrays, PyTorch tensors or JA
 import hashlib
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.augment.shuffle import Array, Stream, happens, hashed, like, namespace, shuffle
+from lexinvariant.checks import check_seed
 from lexinvariant.errors import UserError
 
 # Hugging Face's and PyTorch's mark of a label that is not to be predicted.
@@ -75,6 +76,9 @@ class TokenPermuter:
             raise UserError(f'unit is "position" or "type", and not {self.unit!r}.')
         if not isinstance(self.vocab_size, int) or not 1 <= self.vocab_size < 2**31:
             raise UserError(f"vocab_size is a number of ids, from 1 to 2^31 - 1, and not {self.vocab_size}.")
+        check_seed(self.seed)
+        if isinstance(self.special_ids, (str, bytes)) or not isinstance(self.special_ids, Iterable):
+            raise UserError(f"special_ids is a list of ids, and not {self.special_ids!r}.")
         if odd := [i for i in self.special_ids if not isinstance(i, (int, np.integer))]:
             raise UserError(f"Special ids are integers, and not {odd[0]!r}.")
         special = sorted({int(i) for i in self.special_ids})

@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
 
     from lexinvariant.bench.train import measure
 
-    console = Console()
+    console = Console(markup=False)  # a path may have [brackets]
     with console.status("measuring ...") as status:
         result = measure(
             config,
@@ -82,9 +82,7 @@ def main(argv: list[str]) -> int:
             f"{kernel['ms']:9.3f} ms  {kernel['launches']:4d}x  {kernel['name'][:90]}", highlight=False
         )
     if arguments.torch and not has_torch:
-        console.print(
-            "PyTorch is not installed, so there is no peer: pip install 'lexinvariant[torch]'.", markup=False
-        )
+        console.print("PyTorch is not installed, so there is no peer: pip install 'lexinvariant[torch]'.")
     arguments.out.write_text(json.dumps({"preset": arguments.preset, **result}, indent=2) + "\n", "utf-8")
     console.print(f"Wrote {arguments.out}.")
     return 0

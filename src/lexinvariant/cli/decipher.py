@@ -15,6 +15,7 @@ from rich.text import Text
 from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.cli.files import text_or_file
 from lexinvariant.cli.many_puzzles import read_many
+from lexinvariant.cli.terminal import plain_console, visible
 from lexinvariant.errors import UserError
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def main(argv: list[str]) -> int:
 
         model = load_weights(arguments.model)
     solver = Solver(model, language=language)
-    console = Console(highlight=False, soft_wrap=True)
+    console = plain_console()
     if arguments.many:
         return NOT_READ if read_many(solver, text, options, console, as_json=arguments.json) else 0
     found = solver.read([text], **options)[0]
@@ -149,12 +150,12 @@ def show(found: "Decipherment", console: Console) -> None:
     for i, reason in enumerate(found.verdict.reasons):
         console.print(Text(("why:  " if i == 0 else "      ") + reason))
     if unread:
-        console.print(Text(f"The best reading, which is none: {_short(found.plaintext)}"))
+        console.print(Text(f"The best reading, which is none: {visible(_short(found.plaintext))}"))
         return
     for other in found.alternatives:
         if other.probability < 0.0005:  # would be shown as 0.0%
             break
-        console.print(Text(f"or, {other.probability:.1%}: {_short(other.plaintext)}"))
+        console.print(Text(f"or, {other.probability:.1%}: {visible(_short(other.plaintext))}"))
 
 
 def _short(plaintext: str) -> str:
@@ -195,7 +196,7 @@ def _plaintext(found: "Decipherment", in_colour: bool) -> Text:
 
 
 def _coloured(pieces: Iterable[tuple[float | None, str]]) -> Text:
-    styled = [("" if p is None else colour(p), piece) for p, piece in pieces]
+    styled = [("" if p is None else colour(p), visible(piece)) for p, piece in pieces]
     runs = groupby(styled, key=itemgetter(0))
     return Text.assemble(*(("".join(piece for _, piece in run), style) for style, run in runs))
 
@@ -205,4 +206,4 @@ def colour(p: float) -> str:
 
 
 def _shown(symbol: str) -> str:
-    return {" ": "space", "\n": "newline"}.get(symbol, symbol)
+    return {" ": "space", "\n": "newline", "\t": "tab", "\r": "return"}.get(symbol) or visible(symbol)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import tyro
-from rich.console import Console
 
 from lexinvariant import presets
 from lexinvariant.cli import decipher
+from lexinvariant.cli.terminal import plain_console
 from lexinvariant.text import Corpus, MarkovLanguage, prepare
 
 CIPHERTEXT = (
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
 
     print(f"1. A substitution cipher, read:\n\n{CIPHERTEXT}\n")
     found = Solver().read([CIPHERTEXT], top=0)[0]
-    decipher.show(found, Console(highlight=False, soft_wrap=True))
+    decipher.show(found, plain_console())
 
     print("\n2. A lexinvariant model learns a language of 12 symbols, renamed at random in every sequence.")
     tiny = load(train(presets.preset("tiny"), out / "tiny", "tiny").model_folder)

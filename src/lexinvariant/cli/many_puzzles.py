@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from lexinvariant.cli.terminal import visible
 from lexinvariant.errors import UserError
+from lexinvariant.files import parse_json
 from lexinvariant.progress import Progress
 
 if TYPE_CHECKING:
@@ -45,8 +48,8 @@ def split_puzzles(text: str) -> list[Puzzle]:
 
 def _parsed(line: str, number: int) -> Puzzle:
     try:
-        value = json.loads(line)
-    except ValueError:
+        value = parse_json(line, "The line", "")
+    except UserError:
         value = None
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
         raise UserError(
@@ -99,13 +102,18 @@ def _show(puzzles: Sequence[Puzzle], found: Sequence[Decipherment | UserError], 
         table.add_column(
             column, justify="right" if column == "right" else "left", no_wrap=column != "plaintext"
         )
+
+    def add(*cells: str) -> None:
+        # As Text: in a plain string rich takes [brackets] for its own marks.
+        table.add_row(*(Text(visible(cell)) for cell in cells))
+
     for puzzle, result in zip(puzzles, found, strict=True):
         if isinstance(result, UserError):
-            table.add_row(puzzle.name, "error", "", str(result))
+            add(puzzle.name, "error", "", str(result))
             continue
         verdict = result.verdict
         kind = verdict.kind if verdict.status == "read" else f"{verdict.status}: {verdict.kind}"
         plain = " ".join((result.spaced or result.plaintext).split())
         shown = plain if len(plain) <= LONGEST_SHOWN else plain[: LONGEST_SHOWN - 1] + "…"
-        table.add_row(puzzle.name, kind, f"{result.right:.0%}", "" if verdict.status == "unread" else shown)
+        add(puzzle.name, kind, f"{result.right:.0%}", "" if verdict.status == "unread" else shown)
     Console(width=None if console.is_terminal else WIDTH, file=console.file, highlight=False).print(table)

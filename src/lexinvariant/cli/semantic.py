@@ -14,6 +14,7 @@ from rich.text import Text
 from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.cli.decipher import colour
 from lexinvariant.cli.files import text_or_file
+from lexinvariant.cli.terminal import plain_console, visible
 from lexinvariant.decipher.word_cipher import LIKELY, encipher_words
 from lexinvariant.errors import UserError
 
@@ -85,7 +86,7 @@ def main(argv: list[str]) -> int:
     if arguments.json:
         print(json.dumps(_as_json(reading, truth, arguments, seconds), ensure_ascii=False))
     else:
-        show(reading, truth, arguments, seconds, Console(highlight=False, soft_wrap=True))
+        show(reading, truth, arguments, seconds, plain_console())
     return 0
 
 
@@ -118,11 +119,10 @@ def show(
 ) -> None:
     """The text as it is read, its words and how sure they are; with the truth, how many are right."""
     if truth:
-        console.print(Text(reading.text))
+        console.print(Text(visible(reading.text) if console.is_terminal else reading.text))
         console.print()
-    console.print(
-        _coloured(reading, arguments.likely) if console.is_terminal else reading.plaintext(arguments.likely)
-    )
+    plaintext = Text(reading.plaintext(arguments.likely))
+    console.print(_coloured(reading, arguments.likely) if console.is_terminal else plaintext)
     console.print()
     frequent = sorted(zip(reading.words, reading.counts, strict=True), key=lambda row: -row[1])
     listed = frequent[: arguments.rows]
@@ -160,5 +160,5 @@ def _coloured(reading: "WordReading", likely: float) -> Text:
     shown = Text()
     for piece, word in reading.pieces(likely):
         p = reading.confidence[word] if word else 1.0
-        shown.append(piece, "" if word is None else colour(p) if p >= likely else "dim")
+        shown.append(visible(piece), "" if word is None else colour(p) if p >= likely else "dim")
     return shown

@@ -287,4 +287,4 @@ def _aligned(puzzle: Puzzle, crib_text: str) -> list[tuple[str, str]]:
 def _shown(symbol: str) -> str:
     """A symbol as error messages show it: invisible ones are spelled out, long ones cut."""
     short = symbol if len(symbol) <= 20 else symbol[:19] + "…"
-    return short if short.isprintable() and not short.isspace() else repr(short)
+    return short if short and short.isprintable() and not short.isspace() else repr(short)

@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from lexinvariant.checks import whole_number
 from lexinvariant.decipher.alphabet import Alphabet
+from lexinvariant.decipher.language import Language
+from lexinvariant.decipher.notation import Notation
 from lexinvariant.errors import UserError
 
 
-def check_arguments(texts: object, cribs: object, crib_text: object, alphabet: object, top: object) -> None:
+def check_language(language: object) -> None:
+    """Of `Solver`: a name would be taken for a language."""
+    if language is not None and not isinstance(language, Language):
+        raise UserError(
+            f"Give the language that `load_language(NAME)` returns, not a value of type {type(language).__name__}."
+        )
+
+
+def check_arguments(
+    texts: object,
+    *,
+    cribs: object,
+    crib_text: object,
+    crib_words: object,
+    alphabet: object,
+    unspaced: object,
+    notation: object,
+    top: object,
+) -> None:
     """Raise the sentence that says which argument of `Solver.read` cannot be."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
         raise UserError(f"Give a list of texts to read, not a value of type {type(texts).__name__}.")
@@ -26,6 +46,19 @@ def check_arguments(texts: object, cribs: object, crib_text: object, alphabet: o
         raise UserError('Give cribs as a mapping from symbol to character, such as {"X": "e"}.')
     if crib_text is not None and not isinstance(crib_text, str):
         raise UserError(f"Give crib_text as str, not a value of type {type(crib_text).__name__}.")
-    if alphabet not in get_args(Alphabet):
-        raise UserError(f"There is no alphabet {alphabet!r}: it is one of {', '.join(get_args(Alphabet))}.")
+    if (
+        isinstance(crib_words, str)  # one word would be as many words as it has letters
+        or not isinstance(crib_words, Sequence)
+        or not all(isinstance(word, str) for word in crib_words)
+    ):
+        raise UserError('Give crib_words as a list of words, such as ["lighthouse"].')
+    choices: tuple[tuple[str, object, Any], ...] = (
+        ("alphabet", alphabet, Alphabet),
+        ("notation", notation, Notation),
+    )
+    for name, value, of in choices:
+        if value not in get_args(of):
+            raise UserError(f"There is no {name} {value!r}: it is one of {', '.join(get_args(of))}.")
+    if not isinstance(unspaced, bool):
+        raise UserError(f"unspaced is of type {type(unspaced).__name__}: give True or False.")
     whole_number(top, "top", least=0)

@@ -16,6 +16,7 @@ MOST_TRIED = 100
 """Places that are searched; where a word fits at more, those that suit the letters' frequencies best."""
 MOST_COMPARED = 4
 """Of these the best are searched again, with long n-grams."""
+MOST_QUOTED = 40  # characters of a word, as errors show it
 LONGEST = 400
 """Symbols of the text's beginning on which places are compared."""
 _QUICK = Effort(n_keys=16, n_swaps=300, start_inverse_temperature=0.3)
@@ -44,7 +45,9 @@ def pinned_by_words(puzzle: Puzzle, known: Mapping[int, str], words: Sequence[st
     for word in sorted(words, key=len, reverse=True):
         letters = puzzle.language.unspaced(word)
         if not letters:
-            raise UserError(f"The word {word!r} has no letters of {puzzle.language.name}: give another one.")
+            raise UserError(
+                f"The word {word[:MOST_QUOTED]!r} has no letters of {puzzle.language.name}: give another one."
+            )
         pinned |= _best_place(puzzle, pinned, letters)
     return pinned
 
@@ -80,7 +83,7 @@ def _agreed(piece: Sequence[int], word: str, pinned: Mapping[int, str]) -> Pinne
 def _best_place(puzzle: Puzzle, pinned: Mapping[int, str], word: str) -> Pinned:
     tried = places(puzzle, pinned, word)
     if not tried:
-        raise UserError(f"The word {word!r} fits nowhere in the text: give another one.")
+        raise UserError(f"The word {word[:MOST_QUOTED]!r} fits nowhere in the text: give another one.")
     language = puzzle.language
     share_S = puzzle.count_S / puzzle.count_S.sum()
     frequency = dict(zip(language.letters, language.letter_frequencies, strict=True))

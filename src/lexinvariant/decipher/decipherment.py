@@ -174,7 +174,7 @@ class KeyPosterior:
         """
         puzzle = self.puzzle
         calibration = puzzle.language.calibrations.of(self.evidence)
-        reading = self.reading()
+        reading = in_its_language(self.reading(), self.languages)
         verdict = verdict_of(puzzle, reading, self.languages)
         letter_S, share_S, weight_N = self.best_key(calibration)
         # A symbol is right if the text was read at all and the key is right about it.
@@ -249,6 +249,16 @@ def n_telling(pieces: Sequence[NDArray[np.integer]], order: int, n_letters: int)
         return n_letters
     windows = np.concatenate([np.lib.stride_tricks.sliding_window_view(piece, order) for piece in long])
     return round(n_letters * len(np.unique(windows, axis=0)) / len(windows))
+
+
+def in_its_language(reading: Reading, languages: Mapping[str, float]) -> Reading:
+    """A text is in one language: where several came into question, a reading is no likelier than its own is.
+
+    Without this, whatever made no sense in English (lists of names, misspelt words) was read in another language as
+    surely as if there had been no other to choose from.
+    """
+    share = languages.get(reading.language, 1.0) if len(languages) > 1 else 1.0
+    return replace(reading, probability=share * reading.probability)
 
 
 def verdict_of(puzzle: Puzzle, reading: Reading, languages: Mapping[str, float]) -> Verdict:

@@ -192,7 +192,34 @@ def load_judge(folder: Path, letters: str) -> JudgeLM:
                 "letters of this language."
             )
         token_of[character] = int(tokens[0])
-    return JudgeLM(from_dict(ModelConfig, description), read_tensors(folder), token_of)
+    config, tensors = from_dict(ModelConfig, description), read_tensors(folder)
+    shapes = _shapes(config)
+    if {name: tensors[name].shape for name in shapes if name in tensors} != shapes:
+        raise UserError(f"{folder}/model.safetensors does not fit its config.json: export the judge again.")
+    if max(token_of.values()) >= config.vocab_size:
+        raise UserError(f"The judge in {folder} has fewer tokens than its vocabulary: export it again.")
+    return JudgeLM(config, tensors, token_of)
+
+
+def _shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Of the tensors that a judge needs, by the axes that their names end in (model/params.py, which loads jax)."""
+    size = {"V": config.vocab_size, "D": config.width, "E": config.width, "F": config.hidden}
+    size |= {"N": config.n_heads, "W": config.position_buckets}
+    one = ("embedding.table_VD", "final_norm_D")
+    attention = (
+        "attention_norm_D",
+        "query_DE",
+        "key_DE",
+        "value_DE",
+        "qk_scale_N",
+        "position_WN",
+        "smear_N",
+        "out_ED",
+    )
+    layered = (*attention, "mlp_norm_D", "up_DF", "down_FD")
+    own = {name: tuple(size[axis] for axis in name.rpartition("_")[2]) for name in one + layered}
+    of_layers = {f"layers.{name}": (config.n_layers, *own[name]) for name in layered}
+    return {name: own[name] for name in one} | of_layers | {"embedding.scale": (), "embedding.bias": ()}
 
 
 @cache

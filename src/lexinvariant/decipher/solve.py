@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lexinvariant.decipher.alphabet import Alphabet, Puzzle, check_cribs, make_puzzle
-from lexinvariant.decipher.arguments import check_arguments
+from lexinvariant.decipher.arguments import check_arguments, check_language
 from lexinvariant.decipher.decipherment import Decipherment, KeyPosterior
 from lexinvariant.decipher.language import Language, bundled_languages, load_language
 from lexinvariant.decipher.notation import Notation, detect, split_symbols
@@ -43,6 +43,7 @@ class Solver:
     def __init__(
         self, model: Weights | None = None, *, language: Language | None = None, use_judge: bool = True
     ) -> None:
+        check_language(language)
         self.language = load_language() if language is None else language
         self.finds_language = language is None
         self._keys = KeySearch(model, self.language, use_judge)
@@ -69,8 +70,8 @@ class Solver:
         Cribs (cipher symbol -> character) hold for every text; `crib_text` is the known beginning of the plaintext,
         and `crib_words` stand somewhere in it. The result for a text does not depend on the other texts.
         """
-        check_arguments(texts, cribs, crib_text, alphabet, top)
         kind: dict[str, Any] = {"alphabet": alphabet, "unspaced": unspaced, "notation": notation}
+        check_arguments(texts, cribs=cribs, crib_text=crib_text, crib_words=crib_words, top=top, **kind)
         attempts = [self._attempts(text, cribs or {}, crib_text, crib_words, **kind) for text in texts]
         firsts = [next(tries) for tries in attempts]
 

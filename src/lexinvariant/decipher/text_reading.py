@@ -16,6 +16,7 @@ from lexinvariant.decipher.alphabet import Puzzle
 from lexinvariant.decipher.decipherment import (
     Decipherment,
     KeyPosterior,
+    in_its_language,
     n_telling,
     tested_reading,
     verdict_of,
@@ -77,7 +78,7 @@ class TextReading:
 
     def decipherment(self, top: int, certain: Collection[str] = ()) -> Decipherment:
         """The plaintext, how sure each of its letters is, and the verdict; there are no cribs and no other readings."""
-        puzzle, reading = self.puzzle, self.reading()
+        puzzle, reading = self.puzzle, in_its_language(self.reading(), self.languages)
         sure_N = reading.probability * puzzle.language.calibrations.of(self.evidence).probability(
             self.share_N
         )

@@ -207,6 +207,8 @@ def verdict_on(
     ruled_out: set[Kind] = set()
     if reading.in_runs:
         ruled_out |= {"other-language", "polyalphabetic"}
+    if n_symbols <= FEW_SYMBOLS:
+        ruled_out |= {"homophonic"}  # several for each letter would be more
     if features.is_unordered:
         ruled_out |= {"other-language", "homophonic"}
         if n_symbols <= FEW_SYMBOLS:

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.files import read_json_object
 from lexinvariant.remote import is_remote, local_copy
+from lexinvariant.text import HuggingFaceVocab, Vocab, load_vocab
 
 FORMAT = 1
 MODEL_TYPE = "lexinvariant"
@@ -13,6 +15,8 @@ MODEL_TYPE = "lexinvariant"
 BUNDLED = "bundled"
 WEIGHTS = Path(__file__).parents[1] / "weights"
 """What comes with the package."""
+MOST_CHARACTERS = 1 << 20
+"""Symbols of a model of characters: each has a character for its name, and Unicode has few more."""
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -31,6 +35,18 @@ def read_description(folder: Path) -> dict[str, Any]:
     if written_as > FORMAT:
         raise UserError(f"{folder} was written by a newer lexinvariant: update this one.")
     return description
+
+
+def read_vocab(folder: Path, config: ModelConfig) -> Vocab:
+    """The vocabulary of a model, which has a symbol for each of its tokens."""
+    vocab = load_vocab(folder)
+    most = config.vocab_size if isinstance(vocab, HuggingFaceVocab) else MOST_CHARACTERS
+    if not vocab.size <= config.vocab_size <= most:
+        raise UserError(
+            f"{folder} has a vocabulary of {vocab.size} and its config.json a model of {config.vocab_size} symbols: "
+            "export the model again."
+        )
+    return vocab
 
 
 def find_model(place: str | Path) -> Path:

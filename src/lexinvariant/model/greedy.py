@@ -71,7 +71,7 @@ def greedy_tokens(
             f"{batch_size}."
         )
     for prompt_T in prompts:
-        check_prompt(config, prompt_T)
+        check_prompt(config, prompt_T, n_tokens)
     draws = draws if config.lexicon.is_random else 1
     address_S = np.arange(len(prompts)) if address_S is None else address_S
     keys = key_at_draw or (lambda address_B, k: evaluation_keys(seed, jnp.asarray(address_B, jnp.uint32), k))

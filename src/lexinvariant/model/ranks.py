@@ -8,6 +8,7 @@ import numpy as np
 from lexinvariant.checks import check_seed, finite_number, whole_number
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
+from lexinvariant.model.padding import MAX_TOKENS
 
 
 def to_ranks(config: ModelConfig, tok_T: np.ndarray) -> np.ndarray:
@@ -36,7 +37,12 @@ def symbols_by_rank(config: ModelConfig, tok_T: np.ndarray, seed: int | None = N
     return np.concatenate([used[np.argsort(first)], unused]).astype(np.int64)
 
 
-def check_prompt(config: ModelConfig, prompt_T: np.ndarray) -> None:
+def check_prompt(config: ModelConfig, prompt_T: np.ndarray, n_tokens: int) -> None:
+    if len(prompt_T) + n_tokens > MAX_TOKENS:  # attention over far more takes all memory there is
+        raise UserError(
+            f"A prompt of {len(prompt_T)} tokens and {n_tokens} more are too many, the most is {MAX_TOKENS} together: "
+            "shorten the prompt or ask for fewer."
+        )
     if len(prompt_T) and not 0 <= prompt_T.min() <= prompt_T.max() < config.vocab_size:
         raise UserError(
             f"The prompt has a token outside 0..{config.vocab_size - 1}, the model's vocabulary: give another."

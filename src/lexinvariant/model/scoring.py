@@ -8,6 +8,7 @@ import numpy as np
 
 from lexinvariant.checks import whole_number
 from lexinvariant.config import ModelConfig
+from lexinvariant.errors import UserError
 from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.embedding import embed
 from lexinvariant.model.lexicon import draw_by_rank
@@ -82,7 +83,8 @@ def hidden_states(
 ) -> np.ndarray:
     """h_TD: the final state at every token, having read it, under the lexicon with which scoring has its draw k."""
     check_tokens(config, tok_T, "The text")
-    whole_number(draw, "draw", least=0)
+    if whole_number(draw, "draw", least=0) >= 1 << 31:
+        raise UserError(f"draw is {draw}: give a number of at most 31 bits.")
     h_1TD = _hidden_states(params, config, padded(tok_T), _seed_32(seed), draw)
     return np.asarray(h_1TD)[0, : len(tok_T)]
 

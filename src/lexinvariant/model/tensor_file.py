@@ -13,6 +13,7 @@ from lexinvariant.model.quantize import dequantize, is_quantized, scale_shape
 TENSORS = "model.safetensors"
 SCALE = ".scale"  # a quantized tensor NAME comes with a float32 tensor NAME.scale, one number a column
 HASH = "sha256"  # in the file's metadata
+_MOST_BESIDE_NUMBERS = 1 << 20  # bytes of names and shapes; a few thousand are usual
 _RENAMED = {"lexicals.": "embedding."}  # what version 0.1 called parameters in its files
 
 
@@ -36,8 +37,12 @@ def _hash(tensors: Mapping[str, np.ndarray]) -> str:
     return hashed.hexdigest()
 
 
-def read_tensors(folder: Path) -> dict[str, np.ndarray]:
-    """The tensors of a model's folder by their names; whatever their type, they become float32."""
+def read_tensors(folder: Path, n_numbers: int | None = None) -> dict[str, np.ndarray]:
+    """The tensors of a model's folder by their names; whatever their type, they become float32.
+
+    With the number of a model's parameters, a file that holds far more is refused before it is read: one full of
+    nothing takes no place on a disk, and all of the memory.
+    """
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 
@@ -45,10 +50,15 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
     remedy = "export the model again."
     try:
         check_regular(path, remedy)
+        if n_numbers is not None and path.stat().st_size > 4 * n_numbers + _MOST_BESIDE_NUMBERS:
+            raise UserError(f"{path} does not fit its config.json (it is larger): {remedy}")
         stored = load_file(str(path))
         with safe_open(str(path), "np") as file:
             expected = (file.metadata() or {}).get(HASH)  # none in files of others
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+    except MemoryError as error:
+        raise UserError(f"{path} is larger than this machine's memory: use a machine with more.") from error
+    except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
+        # AttributeError: of types that NumPy has not
         raise UserError(f"{path} is missing or damaged: {remedy}") from error
     tensors = {}
     for name, value in stored.items():

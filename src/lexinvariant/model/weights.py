@@ -13,12 +13,12 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.locks import alone_in, staging_folder
 from lexinvariant.model import params as model_params
-from lexinvariant.model.folder import BUNDLED, FORMAT, MODEL_TYPE, find_model, read_description
+from lexinvariant.model.folder import BUNDLED, FORMAT, MODEL_TYPE, find_model, read_description, read_vocab
 from lexinvariant.model.params import Params
 from lexinvariant.model.quantize import quantize
 from lexinvariant.model.tensor_file import SCALE, TENSORS, file_metadata, read_tensors
 from lexinvariant.settings import from_dict, to_json
-from lexinvariant.text import HuggingFaceVocab, Vocab, load_vocab
+from lexinvariant.text import HuggingFaceVocab, Vocab
 
 Precision = Literal["float32", "bfloat16", "int8", "int6"]
 _BITS = {"int8": 8, "int6": 6}
@@ -106,7 +106,7 @@ def load_weights(place: str | Path = BUNDLED) -> Weights:
     description = read_description(folder)
     config = from_dict(ModelConfig, description["model"])
     specs = model_params.specs(config)
-    tensors = read_tensors(folder)
+    tensors = read_tensors(folder, model_params.count(config))
     values = []
     for name, spec in model_params.flatten_named(specs):
         value = tensors.get(name)
@@ -116,4 +116,4 @@ def load_weights(place: str | Path = BUNDLED) -> Weights:
             )
         values.append(jnp.asarray(value))
     params = jax.tree.unflatten(jax.tree.structure(specs, is_leaf=model_params.is_spec), values)
-    return Weights(config, params, load_vocab(folder))
+    return Weights(config, params, read_vocab(folder, config))

@@ -24,11 +24,13 @@ LARGEST = 10_000_000  # tokens of one that is trained here
 
 
 class HuggingFaceVocab:
-    """A `tokenizers.Tokenizer` without special tokens, truncation or padding: plain text in and out."""
+    """A `tokenizers.Tokenizer` without special tokens, truncation, padding or chance: plain text in and out."""
 
     def __init__(self, tokenizer: "Tokenizer", name: str | None = None) -> None:
         tokenizer.no_truncation()
         tokenizer.no_padding()
+        if getattr(tokenizer.model, "dropout", None):  # of a BPE: a text would be other tokens each time
+            tokenizer.model.dropout = None
         self.tokenizer = tokenizer
         ids = tokenizer.get_vocab(with_added_tokens=True).values()
         # Ids may have gaps, so the count of tokens can be smaller than what a lexicon must hold.

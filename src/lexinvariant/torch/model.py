@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,13 @@ from torch import nn
 from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.votes import Floats, mean_by_symbol, read_in_windows
 from lexinvariant.errors import UserError
-from lexinvariant.model.folder import BUNDLED, find_model, read_description
+from lexinvariant.model.folder import BUNDLED, find_model, read_description, read_vocab
 from lexinvariant.model.padding import check_tokens, mixture, mixture_of_next, n_draws
 from lexinvariant.model.ranks import check_prompt, check_sampling, symbols_by_rank, to_ranks
 from lexinvariant.model.tensor_file import read_tensors
 from lexinvariant.reading import Logits, Posterior, ReadsText, checked_text, texts_to_score
 from lexinvariant.settings import from_dict
-from lexinvariant.text import Vocab, load_vocab
+from lexinvariant.text import Vocab
 from lexinvariant.torch.lexicon import draw_table, embed, first_occurrence
 from lexinvariant.torch.parameters import add_parameters, initialise, parameter_shapes
 from lexinvariant.torch.readout import decipher_logits, log_likelihood, next_log_probs
@@ -179,7 +180,7 @@ class Model(ReadsText):
         check_sampling(self.config, n_tokens, temperature, top_k, seed)
         alphabet = self._alphabet(checked_text(prompt))
         tok_T = self._encode(prompt, alphabet)
-        check_prompt(self.config, tok_T)
+        check_prompt(self.config, tok_T, n_tokens)
         table = draw_table(self.network, self.config, seed) if table is None else self._checked(table)
         generator = torch.Generator().manual_seed(seed)
         rank_1S = self._tensor(to_ranks(self.config, tok_T)[None])
@@ -252,10 +253,12 @@ def load(
     """
     folder = find_model(place)
     config = from_dict(ModelConfig, read_description(folder)["model"])
-    tensors = {name: torch.from_numpy(np.array(value)) for name, value in read_tensors(folder).items()}
+    shapes = parameter_shapes(config)
+    read = read_tensors(folder, sum(map(math.prod, shapes.values())))
+    tensors = {name: torch.from_numpy(np.array(value)) for name, value in read.items()}
     # Before the network is made: a configuration may ask for more than fits into memory.
-    if {name: tuple(value.shape) for name, value in tensors.items()} != parameter_shapes(config):
+    if {name: tuple(value.shape) for name, value in tensors.items()} != shapes:
         raise UserError(f"{folder}/model.safetensors does not fit its config.json: export it again.")
     network = Network(config)
     network.load_state_dict(tensors)
-    return Model(config, network.eval().to(device), load_vocab(folder), dtype)
+    return Model(config, network.eval().to(device), read_vocab(folder, config), dtype)

@@ -14,7 +14,7 @@ from lexinvariant.web.memory import give_memory_back
 
 MOST_WAITING = 512
 MOST_REMEMBERED = 128
-LARGEST_REMEMBERED = 500_000  # bytes: together at most 64 MB
+LARGEST_REMEMBERED = 500_000  # bytes, of a question and its answer: together at most 64 MB
 MOST_THREADS = 8
 SECONDS_BETWEEN_TRIMS = 2.0
 
@@ -138,7 +138,8 @@ class Worker:
                 give_memory_back()
 
     def _remember(self, question: Hashable, answer: bytes) -> None:
-        if len(answer) > LARGEST_REMEMBERED:
+        # A trace answers a megabyte with a few kilobytes, and the question is kept as well: four bytes a character.
+        if len(answer) + 4 * len(repr(question)) > LARGEST_REMEMBERED:
             return
         with self._changed:
             self._remembered[question] = answer
