@@ -72,7 +72,7 @@ def test_memory_and_flop_of_a_plan_are_those_of_the_compiled_step(
     state = memory.parameters + memory.optimizer
     assert state + batch == pytest.approx(program.arguments, abs=8)  # two counters
     beside_the_state = memory.gradients + memory.activations + memory.workspace
-    assert beside_the_state / program.temporary == pytest.approx(1, abs=0.35)
+    assert beside_the_state / program.temporary == pytest.approx(1, abs=0.4)
     # XLA counts the readout and elementwise work too.
     assert 1 < program.flop * plan.n_devices / plan.flop < 1.2
 

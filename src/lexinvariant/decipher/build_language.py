@@ -4,8 +4,9 @@ What is fitted, and how:
 - letters, capitals, folds, characters: what is common in the text, unless they are given;
 - recognition: from the shares of letters and inner capitals and the lengths of words in validation text;
 - stuck_above, not_language_above: quantiles of what validation texts themselves cost the n-grams;
-- n_keys of the letter search, the judge's weight and reach, the model's weight: the best of a few values each, one
-  after the other (`_TUNED`), by the error rate on enciphered validation texts; a quick build keeps those of English;
+- n_keys of the letter search, the judge's weight and reach, the weights of the model and of letters: the best of a few
+  values each, one after the other (`_TUNED`), by the error rate on enciphered validation texts; a quick build keeps
+  those of English;
 - calibrations: the inverse temperature, slope and shift of greatest likelihood; the tests of whether a text was read
   are English's, moved to what this language's texts cost (`lexinvariant language verdict` fits them in full).
 All else (lengths of samples and bands, the trace's decay) is as in English, whose language.json is the pattern.
@@ -129,6 +130,13 @@ _TUNED = (
         "character_search.model_weight",
         (2.0, 0.5, 1.0, 4.0),
         _field("character_search", "model_weight"),
+        _ASCII,
+        "characters",
+    ),
+    _Tuned(
+        "character_search.letters_weight",
+        (1.0, 0.0, 2.0),
+        _field("character_search", "letters_weight"),
         _ASCII,
         "characters",
     ),

@@ -130,6 +130,8 @@ class CharacterSearch:
     searched_symbols: int
     model_weight: float
     """Weight of the lexinvariant model's log-probabilities; the n-gram's have weight 1."""
+    letters_weight: float = 0.0
+    """Weight of what a reading costs as letters, capitals as small ones and all else as spaces; 0 is off."""
 
 
 @dataclass(frozen=True)

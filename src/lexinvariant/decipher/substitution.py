@@ -22,6 +22,7 @@ from lexinvariant.decipher.features import is_flat
 from lexinvariant.decipher.judge import rank_by_judge
 from lexinvariant.decipher.language import Language, Stages, Table
 from lexinvariant.decipher.ngram import NGram
+from lexinvariant.decipher.rank_by_letters import rank_by_letters
 from lexinvariant.decipher.search import Candidates, SearchProblem
 from lexinvariant.decipher.verdict import LEAST_READ
 from lexinvariant.errors import UserError
@@ -194,8 +195,10 @@ class KeySearch:
             logp_SV = symbol_posterior(self.model, puzzle.symbol_T, n_symbols, ngram.alphabet)
             problem = replace(problem, prior_SV=-settings.model_weight * logp_SV)
             first_SR = search.keys_by_posterior(problem, logp_SV, effort.n_keys, rng)
-        candidates, _ = search.anneal(problem, first_SR, effort, rng)
-        return KeyPosterior(puzzle, problem, _hill_climb(problem, candidates), "characters")
+        candidates = _hill_climb(problem, search.anneal(problem, first_SR, effort, rng)[0])
+        if settings.letters_weight:
+            candidates = rank_by_letters(self.language, problem, candidates, settings.letters_weight)
+        return KeyPosterior(puzzle, problem, candidates, "characters")
 
 
 def letter_problem(
