@@ -45,6 +45,17 @@ def test_the_papers_model_has_the_papers_size() -> None:
     assert 0 < beside_matrices < 50_000
 
 
+def test_the_fast_recipe_at_the_papers_size() -> None:
+    paper, fast, small = (preset(name) for name in ("paper-char", "paper-fast", "char-small"))
+    sizes = ("n_layers", "width", "n_heads", "head_dim", "hidden")
+    assert [getattr(fast.model, name) for name in sizes] == [getattr(paper.model, name) for name in sizes]
+    other = {name: getattr(small.model, name) for name in sizes}
+    assert dataclasses.replace(fast.model, **other) == small.model
+    by_width = (small.model.width / fast.model.width) ** 0.5
+    assert fast.optimizer.name == "muon"
+    assert fast.optimizer.rate == pytest.approx(small.optimizer.rate * by_width, rel=0.05)
+
+
 def test_the_papers_model_is_set_up_as_the_paper_has_it() -> None:
     config = preset("paper-char")
     assert (config.model.lexicon.kind, config.model.readout, config.model.logit_scale) == (

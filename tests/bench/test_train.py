@@ -78,6 +78,14 @@ def test_a_preset_is_measured_beside_its_relatives_and_none_twice(name: str, row
         )
 
 
+def test_in_a_hurry_the_preset_and_the_standard_model_are_timed() -> None:
+    names = [describe(config.model) for config in relatives(preset("char-small"), quick=True)]
+    assert names == [
+        "lexinvariant (annealed, readout seen, deciphering head)",
+        "standard (learned, readout full)",
+    ]
+
+
 class FakeStep:
     """Fits or does not."""
 
@@ -100,7 +108,7 @@ class FakeStep:
 def measure_fakes(monkeypatch: pytest.MonkeyPatch, config: TrainConfig) -> dict[str, Any]:
     monkeypatch.setattr(train, "TrainingStep", FakeStep)
     monkeypatch.setattr(train, "matmul_ceiling", lambda size: 1e12)
-    return measure(config, with_torch=False, repeats=1, n_kernels=0, say=lambda what: None)
+    return measure(relatives(config), with_torch=False, repeats=1, n_kernels=0, say=lambda what: None)
 
 
 def test_a_step_that_does_not_fit_says_so_and_the_others_are_measured(

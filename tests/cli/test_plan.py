@@ -13,7 +13,9 @@ def test_what_a_run_takes_is_printed(capsys: pytest.CaptureFixture[str]) -> None
     assert out.startswith("tiny on 4 x 8 H200, 32 x 96 tokens a step\n")
     rows = dict(line.split(maxsplit=1) for line in out.splitlines()[1:])
     assert rows["parameters"].endswith("GB") and "GB of 141" in rows["memory"]
-    assert "days" in rows["1e+09"]
+    assert re.fullmatch(r"tokens +[0-9.]+ minutes, [0-9.]+ device hours", rows["1e+09"])
+    assert main(["plan", "tiny", "--device", "h200", "--tokens", "1e15"]) == 0
+    assert " days, " in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_what_does_not_fit_is_told_with_what_would(capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,6 +120,20 @@ def test_the_kind_of_each_text_is_told(place: Path, always_e: Rows) -> None:
     assert len(set(setup.kinds)) == 2
 
 
+def test_symbols_that_stand_for_words_have_no_names(place: Path, tmp_path: Path) -> None:
+    """Of such texts no key can be told, and none is asked for."""
+    texts = str(place / "texts.jsonl")
+    prepare([texts], tmp_path / "data", test=[texts, f"{texts}?fold=words"], progress=False)
+    rows = run(options(place, tmp_path / "rows", data=str(tmp_path / "data"), sequences=1000))
+    [setup] = rows.of(Setup)
+    assert set(setup.kinds) == {"lines", "prose"}
+    prepare([texts], tmp_path / "words", test=[f"{texts}?fold=words"], progress=False)
+    with pytest.raises(
+        UserError, match=r"Symbols stand for words in all of the test split .* other text too"
+    ):
+        run(options(place, tmp_path / "rows", data=str(tmp_path / "words")))
+
+
 def test_the_whole_key_of_that_head(always_e: Rows) -> None:
     [setup], [key] = always_e.of(Setup), always_e.of(WholeKey)
     cipher = random_cipher(0)

@@ -133,6 +133,17 @@ def test_tokens_are_counted_in_the_train_split(places: dict[str, str]) -> None:
     }
 
 
+def test_symbols_that_stand_for_words_are_not_counted(places: dict[str, str], tmp_path: Path) -> None:
+    """They are drawn at random, and would make rare letters look frequent."""
+    (tmp_path / "text.txt").write_text("aaaa bb c -> d\n" * 400)
+    kept = {"valid_fraction": 0, "test_fraction": 0, "progress": False}
+    text = str(tmp_path / "text.txt")
+    prepare([text], tmp_path / "text", **kept)
+    prepare([text, f"{text}?fold=words"], tmp_path / "both", **kept)
+    counts = [token_counts(open_data(str(tmp_path / name))) for name in ("text", "both")]
+    np.testing.assert_array_equal(*counts)
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

@@ -96,10 +96,13 @@ class TrainingStep:
         return inputs + memory.output_size_in_bytes + memory.temp_size_in_bytes
 
 
-def relatives(config: TrainConfig) -> list[TrainConfig]:
+def relatives(config: TrainConfig, quick: bool = False) -> list[TrainConfig]:
     """The preset; without its deciphering head; with Gaussian rows for the symbols that occur; the standard LM; and
-    the definition taken at its word, a Gaussian row for every symbol and a softmax over all.
+    the definition taken at its word, a Gaussian row for every symbol and a softmax over all. If time is short, the
+    preset and the standard LM.
     """
+    if quick:
+        return list(dict.fromkeys([config, as_standard(config)]))
     headless = config.changed({"model.decipher_head": False})
     gaussian = {"model.lexicon.kind": "gaussian", "model.lexicon.gaussian_share": 0.0}
     seen, naive = (headless.changed(gaussian | {"model.readout": readout}) for readout in ("seen", "full"))
@@ -141,10 +144,10 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def measure(
-    config: TrainConfig, with_torch: bool, repeats: int, n_kernels: int, say: Callable[[str], None]
+    configs: list[TrainConfig], with_torch: bool, repeats: int, n_kernels: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Ceiling, preset, its relatives and peer, one after the other."""
-    device = jax.devices()[0]
+    """Ceiling, a preset and its relatives, of which it is the first, and the peer, one after the other."""
+    config, device = configs[0], jax.devices()[0]
     on_gpu = device.platform == "gpu"
     standard = as_standard(config)
     rows: list[dict[str, Any]] = []
@@ -181,7 +184,7 @@ def measure(
 
     say("bf16 matmul ceiling")
     ceiling = matmul_ceiling(8192 if on_gpu else 1024)
-    for relative in relatives(config):
+    for relative in configs:
         add(describe(relative.model), relative.model, partial(TrainingStep, relative))
     if with_torch:
         from lexinvariant.bench.torch_peer import PeerStep

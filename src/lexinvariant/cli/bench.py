@@ -38,6 +38,8 @@ class Arguments:
     """Sequences a step; 0 is the preset's."""
     n_layers: int = 0
     """Layers; 0 is the preset's. Fewer make a rehearsal quick."""
+    quick: bool = False
+    """Only the preset, the standard LM and the peer: half of the time, most of which is spent on compiling."""
     torch: bool = True
     """Measure the PyTorch peer too."""
     kernels: int = 0
@@ -61,22 +63,23 @@ def main(argv: list[str]) -> int:
     if arguments.n_layers:
         config = config.changed({"model.n_layers": arguments.n_layers})
 
-    from lexinvariant.bench.train import measure
+    from lexinvariant.bench.train import measure, relatives
 
     console = Console(markup=False)  # a path may have [brackets]
     with console.status("measuring ...") as status:
         result = measure(
-            config,
+            relatives(config, arguments.quick),
             has_torch,
             arguments.repeats,
             arguments.kernels,
             say=lambda what: status.update(f"{what} ..."),
         )
     console.print(_table(arguments.preset, result))
-    console.print(
-        "(gaussian, readout full) is the naive construction: in each sequence a Gaussian row for every symbol, and a "
-        "softmax over them all."
-    )
+    if not arguments.quick:
+        console.print(
+            "(gaussian, readout full) is the naive construction: in each sequence a Gaussian row for every symbol, and "
+            "a softmax over them all."
+        )
     for kernel in result["kernels"]:
         console.print(
             f"{kernel['ms']:9.3f} ms  {kernel['launches']:4d}x  {kernel['name'][:90]}", highlight=False

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from lexinvariant.checks import check_seed, whole_number
+from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.config import LexiconKind
 from lexinvariant.errors import UserError
 from lexinvariant.text import ChosenPieces, Pieces, Split, open_data
@@ -49,6 +50,7 @@ class Arguments:
 
 def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant evaluate")
+    keep_compiled_programs()  # before jax is imported
     from lexinvariant.api import load
     from lexinvariant.training.evaluate import Evaluation, check_vocabulary, evaluate
 

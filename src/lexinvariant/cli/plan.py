@@ -88,7 +88,6 @@ def main(argv: list[str]) -> int:
     )
     available = arguments.hbm or device.memory_gb
     share = plan.share_of_peak
-    days = plan.seconds_for(tokens) / 86400
     rows = [
         ("parameters", f"{plan.n_parameters / 1e6:,.1f}M"),
         ("memory a device", f"{memory.total / 1e9:.1f} GB of {available:g}"),
@@ -105,7 +104,7 @@ def main(argv: list[str]) -> int:
         ("  arithmetic", f"{_time(plan.compute_seconds)} at {share:.0%} of the data sheet's FLOP"),
         ("  communication", f"{_time(plan.communication_seconds)}, beside it"),
         ("tokens a second", f"{arguments.config.tokens_per_step / plan.step_seconds:,.0f}"),
-        (f"{tokens:.3g} tokens", f"{days:,.1f} days, {days * plan.n_devices * 24:,.0f} device hours"),
+        (f"{tokens:.3g} tokens", _duration(plan.seconds_for(tokens), plan.n_devices)),
     ]
     print(
         f"{name} on {data} x {fsdp} {device.kind}, {arguments.config.batch_size} x {arguments.config.model.context} "
@@ -148,3 +147,9 @@ def _parts(accumulate: int) -> str:
 
 def _time(seconds: float) -> str:
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def _duration(seconds: float, n_devices: int) -> str:
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:,.1f} minutes, {seconds * n_devices / 3600:,.1f} device hours"
+    return f"{seconds / 86400:,.1f} days, {seconds * n_devices / 3600:,.0f} device hours"

@@ -11,6 +11,7 @@ import tyro
 
 from lexinvariant import presets
 from lexinvariant.checks import whole_number
+from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.files import check_name
@@ -115,6 +116,7 @@ def main(argv: list[str]) -> int:
         raise UserError(
             f"--heartbeat-seconds is {arguments.heartbeat_seconds}: give at most {LONGEST_HEARTBEAT}."
         )
+    keep_compiled_programs()  # a run that goes on compiles nothing again
     cluster = find_cluster(arguments.distributed, os.environ)
     if cluster is None:
         return _train(name, rest, arguments, default)

@@ -109,7 +109,7 @@ def run(options: Options, recorder: Recorder) -> None:
             f"Soft windows of {options.soft_window} that do not fit the context of {context} are left out: those that "
             f"begin at {', '.join(map(str, left_out))}."
         )
-    texts = held_out(evaluated, options.data, options.split, options.sequences)
+    texts = held_out(evaluated, options.data, options.split, options.sequences, named=True)
     if len(texts.tok_ST) < options.sequences:
         recorder.log(
             f"{options.data} has {len(texts.tok_ST)} texts that fill the context: all of them are used."

@@ -19,8 +19,9 @@ from lexinvariant.model.weights import find_model, read_description
 from lexinvariant.remote import is_remote
 from lexinvariant.results.measured_model import MeasuredModel
 from lexinvariant.results.rows import hash_files
-from lexinvariant.text import CharVocab, Pieces, open_data
+from lexinvariant.text import CharVocab, ChosenPieces, Pieces, Split, open_data
 from lexinvariant.text.frequency import occurrences
+from lexinvariant.text.tags import WORDS
 from lexinvariant.training.evaluate import check_vocabulary, full_pieces
 
 RECORDS = "records"  # the tag of made-up records
@@ -186,8 +187,24 @@ def need_characters(evaluated: EvaluatedModel, experiment: str) -> None:
         )
 
 
-def held_out(evaluated: EvaluatedModel, data: str, split: str, sequences: int) -> HeldOut:
-    """Up to `sequences` pieces that fill the model's whole context, spread evenly over the split."""
+def _named(pieces: Pieces) -> Split:
+    words = pieces.pieces_by_tag.get(WORDS)
+    if words is None:
+        return pieces
+    named = np.setdiff1d(np.arange(len(pieces)), words)
+    if not len(named):
+        raise UserError(
+            f"Symbols stand for words in all of {pieces.where}, and have no names: give data with other text too."
+        )
+    return ChosenPieces(pieces, named)
+
+
+def held_out(
+    evaluated: EvaluatedModel, data: str, split: str, sequences: int, *, named: bool = False
+) -> HeldOut:
+    """Up to `sequences` pieces that fill the model's whole context, spread evenly over the split; `named` leaves out
+    those whose symbols stand for words, and so have no names to be told.
+    """
     corpus, config = open_data(data), evaluated.model.config
     if corpus.vocab_size != config.vocab_size:
         raise UserError(
@@ -196,7 +213,8 @@ def held_out(evaluated: EvaluatedModel, data: str, split: str, sequences: int) -
         )
     check_vocabulary(config, evaluated.model.vocab, corpus, f"{evaluated.name} cannot read {data}")
     pieces = corpus.split(split, config.context)
-    chosen = pieces[full_pieces(pieces, sequences)]
+    among = _named(pieces) if named and isinstance(pieces, Pieces) else pieces
+    chosen = among[full_pieces(among, sequences)]
     if not chosen.mask_BT.all():
         raise UserError(
             f"No text in the {split} split of {data} fills the model's context of {config.context} tokens: give "

@@ -117,7 +117,7 @@ def run(options: Options, recorder: Recorder) -> None:
         namers["in hindsight"] = hindsight_namer(ours.model)
     window = choose_window(options.window, ours.model.config.context)
     rank_V = token_ranks(options.data)
-    text = held_out(ours, options.data, options.split, options.sequences)
+    text = held_out(ours, options.data, options.split, options.sequences, named=True)
     label, tok_T = _text_to_follow(options, ours)
     followed = _tokens_to_follow(options, ours.model.vocab, tok_T, rank_V)
     recorder.measured_on(model_hash=ours.hash, data_hash=text.fingerprint)

@@ -134,12 +134,12 @@ def _alphabets(options: Options, evaluated: EvaluatedModel) -> tuple[list[Alphab
 
 
 def token_counts(corpus: Corpus) -> np.ndarray:
-    """How often each token occurs in the train split."""
+    """How often each token occurs in the train split; where symbols stand for words, which ones is chance."""
     pieces = corpus.split("train", min(PIECE, corpus.manifest.tokens("train")))
     count_V = np.zeros(corpus.vocab_size, np.int64)
     for start in range(0, len(pieces), COUNTED_AT_ONCE):
         part = pieces[np.arange(start, min(start + COUNTED_AT_ONCE, len(pieces)))]
-        count_V += np.bincount(part.tok_BT[part.mask_BT], minlength=corpus.vocab_size)
+        count_V += np.bincount(part.tok_BT[part.mask_BT & part.named_B[:, None]], minlength=corpus.vocab_size)
     return count_V
 
 
