@@ -61,6 +61,10 @@ if TYPE_CHECKING:
 MIN_LETTERS, MIN_VALID_LETTERS = 20_000, 5_000
 MAX_TABLE = 2**27  # entries of an n-gram table, which has one for every possible n-gram
 LONG, SHORT = 5, 3  # letters of an n-gram
+LONG_CHARACTERS, MUCH_TEXT = (
+    4,
+    100_000_000,
+)  # characters of an n-gram, where there is so much text; else SHORT
 QUICK_SHARE = 1 / 6  # of the texts that a full build would fit calibrations on
 TEMPERATURES = (0.4, 0.6, 0.8, 1.0)
 TOLERANCE = 0.001  # of a symbol error rate: the first value that is no worse than the best by more is taken
@@ -247,7 +251,8 @@ def _count_tables(
         ("unspaced", language.unspaced, language.letters, LONG, unspaced),
     ]
     if with_characters:
-        recipes.append(("characters", str, language.characters, SHORT, characters))
+        longest = LONG_CHARACTERS if sum(map(len, documents)) >= MUCH_TEXT else SHORT
+        recipes.append(("characters", str, language.characters, longest, characters))
     for table, fold, alphabet, longest, min_count in recipes:
         started = time.monotonic()
         size = len(alphabet)
