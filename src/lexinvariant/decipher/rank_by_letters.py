@@ -14,9 +14,8 @@ from lexinvariant.decipher.language import Language
 from lexinvariant.decipher.ngram import SCALE, NGram, ngram_codes
 from lexinvariant.decipher.search import Candidates, SearchProblem
 
-MAX_EXCESS = (
-    15.0  # nats that a key may cost more than the best of those one swap away before letters were looked at
-)
+MAX_EXCESS = 15.0
+"""Nats that a key may cost more than the best one of those it is compared with, before letters are looked at."""
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.integer]
