@@ -40,6 +40,16 @@ def test_columns_are_put_back_whether_or_not_the_last_row_is_full(order: list[in
     assert f"in {len(order)} columns" in told.verdict.sentence
 
 
+def test_a_text_without_its_first_letter_is_hardly_a_rival() -> None:
+    """Read from its second column on, "The keeper ..." is "He keeper ...", with the T behind its last word."""
+    plain = (
+        "thekeeperofthelighthousehasgonetothemainlandandwillnotreturnbeforethestormisoverrowoutatduskandhide"
+    )
+    found = read(classical.columnar(plain, [3, 0, 5, 2, 6, 1, 4])).decipherment(top=0)
+    assert found.plaintext == plain
+    assert found.right > 0.9
+
+
 def test_spaces_and_capitals_may_be_moved_like_letters() -> None:
     plain = PLAIN.capitalize() + "."
     found = read(classical.columnar(plain, [3, 1, 4, 0, 2]))

@@ -13,6 +13,7 @@ from lexinvariant.decipher.language import Language, bundled_languages, load_lan
 from lexinvariant.decipher.samples import enciphered_pairs
 from lexinvariant.decipher.solve import Solver
 from lexinvariant.decipher.which_language import can_hold, letters_of, share_of_foreign
+from lexinvariant.results.paper_texts import PAPER_TEXTS
 
 GERMAN = (
     "Der alte Wärter stieg die Treppe hinauf, während draußen der Sturm größer wurde und die Schiffe näher an die "
@@ -176,3 +177,12 @@ def test_a_reading_is_no_likelier_than_its_language(solver: Solver) -> None:
     assert len(verdict.languages) > 5
     assert verdict.probability <= verdict.languages[verdict.language or ""] + 1e-4
     assert verdict.status != "read"
+
+
+@pytest.mark.slow
+def test_more_symbols_than_letters_may_be_code_whatever_other_languages_make_of_them() -> None:
+    java = next(text.text for text in PAPER_TEXTS if text.name == "Java")
+    found = Solver().read([java])[0]
+    assert (found.verdict.kind, found.verdict.language) == ("substitution", "english")
+    wrong = sum(a != b for a, b in zip(found.plaintext, java, strict=True))
+    assert wrong < 0.2 * len(java)

@@ -95,14 +95,14 @@ class KeyPosterior:
     languages: Mapping[str, float] = field(default_factory=dict)
     """How likely each language is, where it was found out."""
 
-    @cached_property
+    @property
     def n_letters(self) -> int:
         """Cipher symbols whose costs were added up."""
-        return sum(int(np.count_nonzero(piece >= 0)) for piece in self.problem.pieces)
+        return self.problem.n_letters
 
     @cached_property
     def n_telling(self) -> int:
-        return n_telling(self.problem.pieces, self.problem.ngram.order, self.n_letters)
+        return n_telling(self.problem.pieces, self.problem.new, self.problem.ngram.order, self.n_letters)
 
     @cached_property
     def ngram_cost(self) -> float:
@@ -111,7 +111,7 @@ class KeyPosterior:
 
     @property
     def nats_per_symbol(self) -> float:
-        return self.ngram_cost / sum(map(len, self.problem.pieces))
+        return self.ngram_cost / len(self.problem.counted_T)
 
     @property
     def description(self) -> float:
@@ -242,13 +242,17 @@ def is_in_runs(pieces: Sequence[NDArray[np.integer]]) -> bool:
     return n_runs > max(FEW_RUNS, MOST_IN_RUNS * sum(map(len, pieces)))
 
 
-def n_telling(pieces: Sequence[NDArray[np.integer]], order: int, n_letters: int) -> int:
-    """Letters that tell something new: a text that repeats itself is no longer than what it repeats."""
-    long = [piece for piece in pieces if len(piece) >= order]
-    if not long:
-        return n_letters
-    windows = np.concatenate([np.lib.stride_tricks.sliding_window_view(piece, order) for piece in long])
-    return round(n_letters * len(np.unique(windows, axis=0)) / len(windows))
+def n_telling(
+    pieces: Sequence[NDArray[np.integer]], new: Sequence[NDArray[np.bool_]], order: int, n_letters: int
+) -> int:
+    """Letters that tell something new: of those that count, an n-gram that was there before tells nothing either."""
+    windows = [
+        np.lib.stride_tricks.sliding_window_view(piece, order)[counts[order - 1 :]]
+        for piece, counts in zip(pieces, new, strict=True)
+        if len(piece) >= order
+    ]
+    every = np.concatenate([*windows, np.zeros((0, order), np.int64)])
+    return round(n_letters * len(np.unique(every, axis=0)) / len(every)) if len(every) else n_letters
 
 
 def in_its_language(reading: Reading, languages: Mapping[str, float]) -> Reading:

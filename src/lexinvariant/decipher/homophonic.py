@@ -51,7 +51,7 @@ class KeyCosts:
         self.problem = problem
         self.to_ngrams = KeyToNGrams(problem)
         self.places = [np.nonzero(weight_T)[0] for weight_T in self.to_ngrams.weight_ST]
-        count_S = np.bincount(np.concatenate(problem.pieces) + 1, minlength=problem.n_symbols + 1)[1:]
+        count_S = np.bincount(problem.counted_T + 1, minlength=problem.n_symbols + 1)[1:]
         # Rare letters have a symbol as well, so that one symbol in that many is theirs.
         share_V = np.maximum(frequency_V[problem.letters], 0.5 / problem.n_symbols)
         self.share_V = share_V / share_V.sum()

@@ -25,7 +25,8 @@ def rank_by_judge(
 ) -> Candidates:
     """Rank by a weighted sum of the judge's and the n-gram's costs: the best keys, and keys one swap from the best."""
     settings = language.judging
-    row = problem.pieces[0]
+    row = problem.telling_row
+    assert row is not None, "the judge was asked about a text that repeats itself"
     letters = np.array(list(language.letters + " "))
 
     def nats(key_NS: Ints) -> Floats:

@@ -53,6 +53,12 @@ class NGram:
             return symbol_T
         return np.concatenate([np.full(self.order - 1, space), symbol_T, [space]])
 
+    def counted(self, counts_T: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which symbols of a padded text count: the space after it where its last one does."""
+        if " " not in self.alphabet or not len(counts_T):
+            return counts_T
+        return np.concatenate([np.ones(self.order - 1, bool), counts_T, counts_T[-1:]])
+
     def _joint_shares(self) -> NDArray[np.float64]:
         """joint_CV: how common each n-gram is in the long run."""
         p_CV = np.exp(-self.cost_G.reshape(-1, self.size).astype(np.float64) / SCALE)

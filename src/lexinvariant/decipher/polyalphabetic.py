@@ -290,7 +290,8 @@ def read_polyalphabetic(puzzle: Puzzle) -> TextReading | None:
     if len(_shortest(key_P)) == 1:
         return None
     evidence: Evidence = "spaced" if puzzle.spaced else "unspaced"
-    share_P = columns.shares(key_P, language.calibrations.of(evidence).inverse_temperature)
+    calibration = language.calibrations.of(evidence)
+    share_P = columns.shares(key_P, calibration.inverse_temperature)
     (cell_N,) = np.nonzero(puzzle.symbol_T >= 0)
     column_N = (cell_N if ring.blanks_count else np.arange(n_letters)) % ring.period
     plain_N = ring.alphabets.plain_KV[key_P[column_N], letter_S[puzzle.symbol_T[cell_N]]]
@@ -306,7 +307,7 @@ def read_polyalphabetic(puzzle: Puzzle) -> TextReading | None:
         cost=cost,
         n_letters=columns.n_letters,
         log_keys=ring.log_keys,
-        share_N=share_P[column_N],
+        sure_N=calibration.probability(share_P)[column_N],
     )
 
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from scipy.optimize import linear_sum_assignment
 from lexinvariant.decipher.alphabet import WORD_BREAK
 from lexinvariant.decipher.language import Effort
 from lexinvariant.decipher.ngram import SCALE, NGram, ngram_codes
+from lexinvariant.decipher.repeats import new_symbols
 from lexinvariant.interruption import stop_if_given_up
 
 Ids = NDArray[np.integer]
@@ -44,10 +47,36 @@ class SearchProblem:
     """Cipher symbols whose letter is known."""
     prior_SV: Floats | None = None
     """Nats that each symbol costs as each letter, from other evidence than the n-gram."""
+    repeats_count: bool = False
+    """Whether what stood there before counts again: code says the same all the time, in symbols that matter."""
 
     @property
     def n_slots(self) -> int:
         return max(self.n_symbols, len(self.letters))
+
+    @cached_property
+    def new(self) -> list[NDArray[np.bool_]]:
+        """For each piece, which of its symbols count: those of stretches that stood there before say nothing new."""
+        if self.repeats_count:
+            return [np.ones(len(piece), bool) for piece in self.pieces]
+        return new_symbols(self.pieces)
+
+    @cached_property
+    def counted_T(self) -> Ids:
+        """All symbols that count, in a row."""
+        return np.concatenate([piece[new] for piece, new in zip(self.pieces, self.new, strict=True)])
+
+    @property
+    def n_letters(self) -> int:
+        """Symbols that count and are no word breaks."""
+        return int(np.count_nonzero(self.counted_T >= 0))
+
+    @property
+    def telling_row(self) -> Ids | None:
+        """A text in one piece without the repeats that it ends with; None where there are others, or more pieces."""
+        (piece, *more), (new, *_) = self.pieces, self.new
+        n = int(new.sum())
+        return piece[:n] if not more and new[:n].all() else None
 
 
 @dataclass(frozen=True)
@@ -64,7 +93,9 @@ class KeyToNGrams:
     def __init__(self, problem: SearchProblem) -> None:
         size, order = problem.ngram.size, problem.ngram.order
         padded = [problem.ngram.padded(np.asarray(p, np.int64), WORD_BREAK) for p in problem.pieces]
-        padded = [piece for piece in padded if len(piece) >= order]
+        counts = [problem.ngram.counted(new)[order - 1 :] for new in problem.new]
+        long = [len(piece) >= order for piece in padded]
+        padded, counts = [*compress(padded, long)], [*compress(counts, long)]
         n = sum(len(piece) - order + 1 for piece in padded)
         fixed_T, weight_ST = np.zeros(n, np.int64), np.zeros((problem.n_slots, n), np.int64)
         space = max(0, problem.ngram.alphabet.find(" "))
@@ -77,7 +108,10 @@ class KeyToNGrams:
                 (place,) = np.nonzero(shown >= 0)
                 weight_ST[shown[place], start + place] += size ** (order - 1 - i)
             start = end
-        self.fixed_T, self.weight_ST = fixed_T.astype(np.int32), weight_ST.astype(np.int32)
+        # What a symbol costs counts where the symbol does, whatever stands before it.
+        counts_T = np.concatenate([*counts, np.zeros(0, bool)])
+        self.fixed_T = fixed_T[counts_T].astype(np.int32)
+        self.weight_ST = weight_ST[:, counts_T].astype(np.int32)
 
     def codes(self, key_SR: Ints) -> Ints:
         code_TR = self.fixed_T[:, None] + np.zeros(key_SR.shape[1], np.int32)

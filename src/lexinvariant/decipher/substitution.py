@@ -145,7 +145,7 @@ class KeySearch:
         short = language.ngram("spaced-short" if spaced else "unspaced-short")
         row, n_symbols = puzzle.words, len(puzzle.symbols)
         problem = letter_problem(puzzle, known, spaced)
-        n = int(puzzle.count_S.sum())
+        n = problem.n_letters
         band = settings.band(n)
         candidates = _anneal_in_stages(problem, short, band.first, settings.first_key_rank_noise)
         is_stuck = _nats_per_symbol(problem, candidates) > settings.stuck_above(spaced)
@@ -164,7 +164,8 @@ class KeySearch:
         asks = (
             n <= language.judging.max_symbols and words_known and n_symbols > len(known) and self._use_judge
         )
-        if not asks or found.reading().probability < _HOPELESS:
+        # To the judge, what is said again is likely, whatever it means.
+        if not asks or problem.telling_row is None or found.reading().probability < _HOPELESS:
             return found
         judge = language.judge
         if judge is None:
@@ -183,7 +184,8 @@ class KeySearch:
             )
         pinned = {symbol: ngram.alphabet.index(plain) for symbol, plain in known.items()}
         pieces = _sample_pieces(puzzle.symbol_T, settings.searched_symbols, n_symbols)
-        problem = SearchProblem(ngram, pieces, n_symbols, np.arange(ngram.size), pinned)
+        every = np.arange(ngram.size)
+        problem = SearchProblem(ngram, pieces, n_symbols, every, pinned, repeats_count=True)
         rng = np.random.default_rng(0)
         effort = settings.effort
         if self.model is None:
@@ -252,7 +254,7 @@ def _whole_words(row: NDArray[np.integer], start: int, end: int) -> NDArray[np.i
 def _nats_per_symbol(problem: SearchProblem, candidates: Candidates) -> float:
     """What the best key costs the n-gram alone."""
     problem = replace(problem, prior_SV=None)
-    return float(search.costs(problem, candidates.key_NS[:1])[0]) / sum(map(len, problem.pieces))
+    return float(search.costs(problem, candidates.key_NS[:1])[0]) / len(problem.counted_T)
 
 
 def _hill_climb(problem: SearchProblem, candidates: Candidates) -> Candidates:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from lexinvariant.decipher.decipherment import (
 )
 from lexinvariant.decipher.language import Evidence
 from lexinvariant.decipher.ngram import NGram
+from lexinvariant.decipher.repeats import new_symbols
 from lexinvariant.decipher.spacing import LONGEST, put_spaces
 from lexinvariant.decipher.verdict import MOST_UNREAD, Kind, Reading
 
@@ -50,8 +52,8 @@ class TextReading:
     """... and how many these are."""
     log_keys: float
     """The logarithm of how many keys there were to choose from."""
-    share_N: Floats
-    """For each letter: the total weight of the keys that agree on it."""
+    sure_N: Floats
+    """For each letter: how likely it is right, if the text was read."""
     languages: Mapping[str, float] = field(default_factory=dict)
     """As in KeyPosterior."""
 
@@ -62,7 +64,12 @@ class TextReading:
     @property
     def description(self) -> float:
         """Nats a letter to write the text down: what it costs, and which of all keys it is."""
-        return (self.cost + self.log_keys) / self.n_letters
+        return self.cost / self.n_letters + self.log_keys / max(1, int(self.new_N.sum()))
+
+    @cached_property
+    def new_N(self) -> NDArray[np.bool_]:
+        """Which of the letters that were looked at are no repeats."""
+        return new_symbols([self.plain_N[: self.n_letters]])[0]
 
     @property
     def may_be_read(self) -> bool:
@@ -70,7 +77,8 @@ class TextReading:
 
     def reading(self) -> Reading:
         test = self.puzzle.language.calibrations.of(self.evidence).fit
-        telling = n_telling([self.plain_N[: self.n_letters]], self.ngram.order, self.n_letters)
+        looked_at = [self.plain_N[: self.n_letters]]
+        telling = n_telling(looked_at, [self.new_N], self.ngram.order, int(self.new_N.sum()))
         cost = self.cost / self.n_letters
         return tested_reading(
             self.puzzle, test, self.kind, self.parameters, cost, [self.plain_N], telling, self.log_keys
@@ -79,9 +87,7 @@ class TextReading:
     def decipherment(self, top: int, certain: Collection[str] = ()) -> Decipherment:
         """The plaintext, how sure each of its letters is, and the verdict; there are no cribs and no other readings."""
         puzzle, reading = self.puzzle, in_its_language(self.reading(), self.languages)
-        sure_N = reading.probability * puzzle.language.calibrations.of(self.evidence).probability(
-            self.share_N
-        )
+        sure_N = reading.probability * self.sure_N
         letters = "".join(self.ngram.alphabet[v] for v in self.plain_N)
         letter_N = np.array([c != " " for c in letters])
         verdict = verdict_of(puzzle, reading, self.languages)

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 
 from lexinvariant.decipher.alphabet import Puzzle
 from lexinvariant.decipher.calibration import Calibration
+from lexinvariant.decipher.language import Language
 from lexinvariant.decipher.ngram import SCALE, NGram
+from lexinvariant.decipher.spacing import spaced_nats
 from lexinvariant.decipher.text_reading import TextReading
 from lexinvariant.decipher.verdict import Kind
 
@@ -35,6 +37,10 @@ REFINED_COLUMNS, REFINED_ORDERS = 3, 6
 """Numbers of columns that are tried under long n-grams, and orders of each."""
 PAIR_ROWS, LONG_LETTERS = 40, 1500
 """Rows and letters from the beginning of a text that are looked at, for pairs and for long n-grams."""
+END_LETTERS = 10
+"""At either end of a text, in which it is seen how a text begins and ends there."""
+IS_CUT = 0.05
+"""How likely it is that a text does not end with a word."""
 LEAST_LIKE_LETTERS = 0.1
 """Nats a letter that the letters, as they stand, must be likelier as the language's than as random ones."""
 
@@ -53,7 +59,9 @@ class _Places:
     place_N: Ids
     log_keys: float
     rivals_RN: Ids
-    """Other ways of the same kind, of the letters that are looked at."""
+    """Other ways of the same kind, of the letters that are looked at..."""
+    excess_R: Floats
+    """... and the nats that they cost more."""
 
 
 def looks_transposed(puzzle: Puzzle) -> bool:
@@ -94,12 +102,12 @@ def _best_way(puzzle: Puzzle, cell_N: Ids, letter_N: Ids, spaced: bool) -> TextR
     ngram = language.ngram("spaced" if spaced else "unspaced")
     pair_costs = language.ngram("spaced-short" if spaced else "unspaced-short").pair_costs()
     n, shown_N = len(letter_N), _shown(len(letter_N))
-    text = _TextCost(letter_N, ngram, language.ngram("spaced"))
-    none_RN = np.empty((0, len(shown_N)), np.int64)
-    ways = [] if spaced else [_Places("reversed", {}, np.arange(n)[::-1], log(2), none_RN)]
+    text = _TextCost(letter_N, ngram, language)
+    none = np.empty((0, len(shown_N)), np.int64), np.empty(0)
+    ways = [] if spaced else [_Places("reversed", {}, np.arange(n)[::-1], log(2), *none)]
     for rails in range(2, min(MAX_RAILS, n // 3) + 1):
         place_N = np.argsort(rail_fence(n, rails), kind="stable")
-        ways.append(_Places("rail-fence", {"rails": rails}, place_N, log(MAX_RAILS), none_RN))
+        ways.append(_Places("rail-fence", {"rails": rails}, place_N, log(MAX_RAILS), *none))
     ways += _columnar(text, pair_costs)
     costs = [float(text.nats(way.place_N[None, shown_N])[0]) for way in ways]
     cost, way = min(zip(costs, ways, strict=True), key=lambda pair: pair[0] + pair[1].log_keys)
@@ -115,18 +123,17 @@ def _best_way(puzzle: Puzzle, cell_N: Ids, letter_N: Ids, spaced: bool) -> TextR
         cost=cost,
         n_letters=int(np.count_nonzero(plain_N[shown_N] < len(language.letters))),
         log_keys=way.log_keys,
-        share_N=_shares(
-            text, way, cost, shown_N, language.calibrations.of("spaced" if spaced else "unspaced")
-        ),
+        sure_N=_shares(letter_N, way, shown_N, language.calibrations.of("spaced" if spaced else "unspaced")),
     )
 
 
-def _shares(text: _TextCost, way: _Places, cost: float, shown_N: Ids, calibration: Calibration) -> Floats:
-    """For each letter: the weight of this way and of those that agree with it; beyond those looked at, the mean."""
-    if not len(way.rivals_RN):
-        return np.ones(len(way.place_N))
-    weight_R = np.exp(-calibration.inverse_temperature * (text.nats(way.rivals_RN) - cost))
-    agrees_RN = text.letter_N[way.rivals_RN] == text.letter_N[way.place_N[shown_N]]
+def _shares(letter_N: Ids, way: _Places, shown_N: Ids, calibration: Calibration) -> Floats:
+    """For each letter: the weight of this way and of those that agree with it; beyond those looked at, the mean.
+
+    A probability as it is: unlike a search among all keys, these are all the ways there are that come close.
+    """
+    weight_R = np.exp(-calibration.inverse_temperature * way.excess_R)
+    agrees_RN = letter_N[way.rivals_RN] == letter_N[way.place_N[shown_N]]
     shown_share_N = (1 + weight_R @ agrees_RN) / (1 + weight_R.sum())
     share_N = np.full(len(way.place_N), shown_share_N.mean())
     share_N[shown_N] = shown_share_N
@@ -151,27 +158,50 @@ def rail_fence(n: int, rails: int) -> Ids:
 
 @dataclass(frozen=True)
 class _TextCost:
-    """What letters cost in one order or another: the n-gram, and that a text begins with a word.
+    """What letters cost in one order or another: the n-gram, and that a text begins with a word and ends with one.
 
-    Without its beginning nothing would tell a text from the same one whose first letter has become the last.
+    Without its ends nothing would tell a text from the same one whose first letter has become the last: after "The
+    keeper ...", "he keeper ... t" begins as well as that does.
     """
 
     letter_N: Ids
     ngram: NGram
-    spaced: NGram
+    language: Language
+
+    def inner_nats(self, place_RN: Ids) -> Floats:
+        """Without the ends."""
+        return _ngram_nats(self.letter_N[place_RN], self.ngram)
 
     def nats(self, place_RN: Ids) -> Floats:
         plain_RN = self.letter_N[place_RN]
-        nats_R = _ngram_nats(plain_RN, self.ngram)
-        # The first letters, which the n-gram only looks back on: with a space after some of them, or none.
-        space = self.spaced.alphabet.index(" ")
-        before = [space] * (self.spaced.order - 1)
-        head_RN = plain_RN[:, : self.ngram.order - 1]
-        headed = [_ngram_nats(np.insert(head_RN, [0] * len(before), before, axis=1), self.spaced)]
-        for end in range(1, head_RN.shape[1]):
-            parted_RN = np.insert(head_RN, [0] * len(before) + [end], [*before, space], axis=1)
-            headed.append(_ngram_nats(parted_RN, self.spaced))
-        return nats_R + np.min(headed, axis=0)
+        if " " in self.ngram.alphabet:
+            before, space = self.ngram.order - 1, self.ngram.alphabet.index(" ")
+            padded_RN = np.pad(plain_RN, [(0, 0), (before, 1)], constant_values=space)
+            return _ngram_nats(padded_RN, self.ngram)
+        spaced = self.language.ngram("spaced")
+        # What an end costs is seen in some letters more than those of which it is one: "s the keeper" begins oddly.
+        head_RN, tail_RN = plain_RN[:, :END_LETTERS], plain_RN[:, -END_LETTERS:]
+        begun_R = spaced_nats(head_RN, spaced, begins=True, ends=False)
+        begun_R -= spaced_nats(head_RN, spaced, begins=False, ends=False)
+        ended_R = spaced_nats(tail_RN, spaced, begins=False, ends=True)
+        ended_R -= spaced_nats(tail_RN, spaced, begins=False, ends=False)
+        # Whatever is odd about the end, the text may be cut there.
+        ended_R = -np.logaddexp(-ended_R + log(1 - IS_CUT), log(IS_CUT))
+        return _ngram_nats(plain_RN, self.ngram) + begun_R + ended_R
+
+    def judged_nats(self, place_RN: Ids) -> Floats:
+        """The same where the judge of the language has seen those that come close, which sees further."""
+        nats_R, judge, judging = self.nats(place_RN), self.language.judge, self.language.judging
+        (close_R,) = np.nonzero(nats_R <= nats_R.min() + judging.max_ngram_excess)
+        if judge is None or len(close_R) < 2:
+            return nats_R
+        letters = np.array(list(self.ngram.alphabet))
+        judged_R = judge.nats(["".join(plain_N) for plain_N in letters[self.letter_N[place_RN[close_R]]]])
+        least, close_nats_R = nats_R.min(), nats_R[close_R]
+        mixed_R = judging.weight * judged_R + (1 - judging.weight) * close_nats_R
+        # Beside the others, which the judge has not seen, the best of these is what it was.
+        nats_R[close_R] = mixed_R - mixed_R.min() + least
+        return nats_R
 
 
 def _ngram_nats(plain_RN: Ids, ngram: NGram) -> Floats:
@@ -249,21 +279,31 @@ def _columnar(text: _TextCost, pair_costs: Floats) -> list[_Places]:
     out = []
     for _, grid, block_RC in found[:REFINED_COLUMNS]:
 
-        def cost(block_RC: Ids, grid: _Grid = grid) -> Floats:
-            shape = block_RC.shape[:-1]
-            return text.nats(grid.places(block_RC.reshape(-1, grid.n_columns), _shown(n))).reshape(shape)
+        def inner_cost(block_RC: Ids, grid: _Grid = grid) -> Floats:
+            places_RN = grid.places(block_RC.reshape(-1, grid.n_columns), _shown(n))
+            return text.inner_nats(places_RN).reshape(block_RC.shape[:-1])
 
-        best_RC, _ = climb(block_RC, cost)
-        near_RC = np.unique(np.concatenate([best_RC[1:], best_RC[0][_moves(grid.n_columns)]]), axis=0)
-        near_RC = near_RC[(near_RC != best_RC[0]).any(axis=1)]
-        key = " ".join(str(block + 1) for block in best_RC[0])
+        def cost(block_RC: Ids, grid: _Grid = grid) -> Floats:
+            places_RN = grid.places(block_RC.reshape(-1, grid.n_columns), _shown(n))
+            return text.nats(places_RN).reshape(block_RC.shape[:-1])
+
+        # The ends take longest, and matter only among the best order and its like.
+        found_RC, _ = climb(block_RC, inner_cost)
+        best_RC = np.concatenate([climb(found_RC[:1], cost)[0], found_RC])
+        near_RC = np.concatenate([best_RC, best_RC[0][_moves(grid.n_columns)]])
+        near_RC = near_RC[np.sort(np.unique(near_RC, axis=0, return_index=True)[1])]
+        shown_RN = grid.places(near_RC, _shown(n))
+        cost_R = text.judged_nats(shown_RN)
+        best = int(np.argmin(cost_R))
+        key = " ".join(str(block + 1) for block in near_RC[best])
         out.append(
             _Places(
                 "columnar",
                 {"columns": grid.n_columns, "key": key},
-                grid.places(best_RC[0], np.arange(n)),
+                grid.places(near_RC[best], np.arange(n)),
                 lgamma(grid.n_columns + 1) + log(MAX_COLUMNS),
-                grid.places(near_RC, _shown(n)),
+                np.delete(shown_RN, best, axis=0),
+                np.delete(cost_R, best) - cost_R[best],
             )
         )
     return out

@@ -119,10 +119,14 @@ def read_in_best_language(
     may_be_first = bool(found) and found.best.may_be_read
     most = quick.get(first.puzzle, np.inf) + CLOSER if may_be_first else np.inf
     for attempt in [*(_closest(attempts, quick, most) or [first]), *signs]:
-        is_read = attempt in signs and found.best.reading().probability >= LEAST_READ
-        if not (is_read or found.has(attempt.puzzle.language)):
+        needs_no_signs = attempt in signs and found.best.reading().probability >= LEAST_READ
+        if not (needs_no_signs or found.has(attempt.puzzle.language)):
             found.add(_read_alone(attempt, search_keys, (), patient=False))
-    if not (is_alone or found.best.may_be_read) and _is_stuck(found.best):
+    is_read = found.best.reading().probability >= LEAST_READ
+    if first.puzzle.is_homophonic and not (is_alone or is_hopeless or is_read):
+        # More symbols than letters may also be capitals, digits and signs, whatever some language makes of them.
+        found.add([search_keys(first, True)])
+    elif not (is_alone or found.best.may_be_read) and _is_stuck(found.best):
         again = next(a for a in attempts if a.puzzle.language is found.best.puzzle.language)
         found.add(_read_alone(again, search_keys, (), patient=True))
     if found.best.reading().probability < LEAST_READ:
@@ -240,7 +244,9 @@ class _Readings:
         alike = [s for s in self._found if isinstance(s, TextReading) == isinstance(best, TextReading)]
         least = self._nats_per_letter(best)
         nats: dict[str, float] = {}
-        for puzzle, cost in quick.items() if isinstance(best, KeyPosterior) else ():
+        # Quick looks are at keys of letters.
+        is_like_quick = isinstance(best, KeyPosterior) and best.evidence != "characters"
+        for puzzle, cost in quick.items() if is_like_quick else ():
             name = puzzle.language.name
             nats[name] = min(cost - min(quick.values()), nats.get(name, np.inf))
         nats |= {solution.puzzle.language.name: np.inf for solution in alike}
