@@ -83,6 +83,7 @@ def test_a_search_ends_when_no_key_takes_any_swap(short: NGram) -> None:
             return super().standard_exponential(*arguments)  # type: ignore[call-overload, no-any-return]
 
     problem, _ = problem_of(short, " ".join([PLAIN] * 8), shuffled(0))  # a long text leaves no doubt
+    problem = replace(problem, repeats_count=True)
     rng = Counting(np.random.PCG64(0))
     effort = Effort(n_keys=8, n_swaps=20_000, start_inverse_temperature=0.5)
     cold = search.keys_by_frequency(problem, effort.n_keys, 3.0, rng)

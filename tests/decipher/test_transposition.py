@@ -43,8 +43,10 @@ def test_columns_are_put_back_whether_or_not_the_last_row_is_full(order: list[in
 def test_a_text_without_its_first_letter_is_hardly_a_rival() -> None:
     """Read from its second column on, "The keeper ..." is "He keeper ...", with the T behind its last word."""
     plain = (
-        "thekeeperofthelighthousehasgonetothemainlandandwillnotreturnbeforethestormisoverrowoutatduskandhide"
-    )
+        "the keeper of the lighthouse has gone to the mainland and will not return before the storm is over row out at "
+        "dusk when the tide is low and land on the northern side where the rocks hide a boat from the village the "
+        "chest is under the stairs"
+    ).replace(" ", "")
     found = read(classical.columnar(plain, [3, 0, 5, 2, 6, 1, 4])).decipherment(top=0)
     assert found.plaintext == plain
     assert found.right > 0.9
