@@ -16,6 +16,8 @@ def test_only_stretches_that_stood_there_before_are_no_news() -> None:
     first, second = new_symbols([phrase, np.concatenate([phrase, other])])
     assert first.all()
     assert second.tolist() == [False] * 12 + [True] * 5
+    said_twice_in_passing = np.concatenate([phrase, np.arange(50, 80), phrase])
+    assert new_symbols([said_twice_in_passing])[0].all(), "any text says a few things twice"
     short = np.arange(LEAST_REPEAT - 1)
     assert np.concatenate(new_symbols([np.concatenate([short, other, short])])).all()
 
