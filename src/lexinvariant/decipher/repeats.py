@@ -23,8 +23,10 @@ Mask = NDArray[np.bool_]
 
 
 def new_symbols(pieces: Sequence[Ids]) -> list[Mask]:
-    """For each symbol of each piece, whether it is none of a stretch that stood in these pieces before; all of them, where
-    such stretches are not much of the text."""
+    """For each symbol of each piece, whether it is none of a stretch that stood in these pieces before.
+
+    All symbols are new where such stretches are not much of the text.
+    """
     start = np.cumsum([0, *map(len, pieces)])
     row = np.concatenate([np.asarray(piece, np.int64) for piece in pieces]) + 1  # a word break is -1
     is_new_T = np.ones(len(row), bool)

@@ -103,7 +103,8 @@ class KeySearch:
         if puzzle.spaced and found[-1].reading().probability < LEAST_READ:
             found.append(self._search_many_to_one(replace(puzzle, spaced=False), known, patient))
         is_read = max(posterior.reading().probability for posterior in found) >= LEAST_READ
-        if patient and not is_read and self._may_be_characters(puzzle, alphabet):
+        # Before another language makes something of them: so many symbols may also be capitals, digits and signs.
+        if not is_read and self._may_be_characters(puzzle, alphabet):
             found.append(self._search_all_characters(puzzle, known))
         return max(found, key=lambda posterior: posterior.reading().probability)
 

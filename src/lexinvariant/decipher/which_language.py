@@ -122,11 +122,7 @@ def read_in_best_language(
         needs_no_signs = attempt in signs and found.best.reading().probability >= LEAST_READ
         if not (needs_no_signs or found.has(attempt.puzzle.language)):
             found.add(_read_alone(attempt, search_keys, (), patient=False))
-    is_read = found.best.reading().probability >= LEAST_READ
-    if first.puzzle.is_homophonic and not (is_alone or is_hopeless or is_read):
-        # More symbols than letters may also be capitals, digits and signs, whatever some language makes of them.
-        found.add([search_keys(first, True)])
-    elif not (is_alone or found.best.may_be_read) and _is_stuck(found.best):
+    if not (is_alone or found.best.may_be_read) and _is_stuck(found.best):
         again = next(a for a in attempts if a.puzzle.language is found.best.puzzle.language)
         found.add(_read_alone(again, search_keys, (), patient=True))
     if found.best.reading().probability < LEAST_READ:
