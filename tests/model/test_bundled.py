@@ -11,7 +11,6 @@ import lexinvariant
 from lexinvariant.config import TrainConfig
 from lexinvariant.experiments.symbol_tasks import (
     LookUp,
-    Permutation,
     alphabet_of,
     make_examples,
 )
@@ -49,10 +48,10 @@ def test_they_were_trained_as_their_presets_say(name: str, folder: str) -> None:
     assert notes["step"] == says.steps
 
 
-def test_it_is_noted_that_it_has_read_records() -> None:
+def test_it_is_noted_what_it_has_read() -> None:
     tokens_by_tag = read_description(WEIGHTS / "char-small")["notes"]["tokens_by_tag"]
-    assert set(tokens_by_tag) >= {"wiki", "book", "java", "records"}
-    assert 0.03 < tokens_by_tag["records"] / sum(tokens_by_tag.values()) < 0.04
+    assert set(tokens_by_tag) >= {"wiki", "book", "java", "code-python", "maths", "table", "law", "words"}
+    assert "records" not in tokens_by_tag, "what it knows of LookUp it has from text alone"
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +79,10 @@ def test_it_deciphers_english_under_either_lexicon(
 
 
 def test_it_reasons_about_symbols_that_mean_nothing(model: lexinvariant.Model) -> None:
-    tasks = [make_examples(task, alphabet_of(model.vocab), 16, seed=0) for task in (LookUp(), Permutation())]
-    prompt_ST = np.concatenate([examples.prompt_ST for examples in tasks])
-    longest = max(examples.answer_SN.shape[1] for examples in tasks)
-    written_SN = greedy_tokens(model.params, model.config, list(prompt_ST), longest)
-    for examples, written in zip(tasks, np.split(written_SN, 2), strict=True):
-        assert examples.mark(written[:, : examples.answer_SN.shape[1]]).accuracy >= 0.8
+    examples = make_examples(LookUp(), alphabet_of(model.vocab), 16, seed=0)
+    prompts, length = list(examples.prompt_ST), examples.answer_SN.shape[1]
+    written_SN = greedy_tokens(model.params, model.config, prompts, length, draws=4)
+    assert examples.mark(written_SN).accuracy >= 0.8
 
 
 def test_a_renamed_text_has_the_same_probability(model: lexinvariant.Model) -> None:

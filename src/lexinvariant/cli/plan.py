@@ -37,7 +37,7 @@ class Arguments:
     """Tokens to train on; 0 is as many as the preset's steps take."""
     utilisation: float = 0.0
     """The share of the data sheet's FLOP that a step reaches; 0 is what was measured on an H200 at the model's width:
-    49% for `paper-char` and wider ones, 20% for `char-small`."""
+    49% for `paper-char` and wider ones, 18% for `char-small`."""
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 

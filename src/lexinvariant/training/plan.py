@@ -22,9 +22,9 @@ from lexinvariant.training.sharding import BATCH
 from lexinvariant.training.step import DeviceBatch, microbatch_loss
 
 FLOAT32 = 4  # bytes
-# The share of the data sheet's FLOP that steps reached on an H200, by the width of the model: `char-small` (30.0 ms)
+# The share of the data sheet's FLOP that steps reached on an H200, by the width of the model: `char-small` (39.3 ms)
 # and `paper-char` (66.6 ms; docs/results.md). Wider models are taken to do no better: a plan should not be too hopeful.
-MEASURED_SHARE_OF_PEAK = {384: 0.196, 1024: 0.488}
+MEASURED_SHARE_OF_PEAK = {256: 0.175, 1024: 0.488}
 
 
 @dataclass(frozen=True)
