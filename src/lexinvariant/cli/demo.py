@@ -51,7 +51,8 @@ def main(argv: list[str]) -> int:
     corpus = out / "stdlib"
     if not corpus.exists():
         prepare(["stdlib"], corpus)
-    config = presets.as_standard(presets.preset("char-tiny")).changed({"data.path": str(corpus)})
+    short = {"data.path": str(corpus), "steps": 200}
+    config = presets.as_standard(presets.preset("char-tiny")).changed(short)
     standard = load(train(config, out / "standard", "standard").model_folder)
     print(f"   It was trained on {Corpus.open(corpus).manifest.tokens('train'):,} characters. A sample:\n")
     print("   " + standard.generate("def ", 200, temperature=0.7).replace("\n", "\n   "))

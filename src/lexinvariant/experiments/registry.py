@@ -160,7 +160,7 @@ EXPERIMENTS = (
         "the key of a substitution cipher, read off a model's states",
         suits=_characters_with_head,
         full={"namer": "both"},
-        quick={"sequences": 40},
+        quick={"sequences": 20},
     ),
     Experiment("decipher", "solvers of substitution ciphers side by side: errors, seconds, calibration"),
     Experiment(
@@ -180,7 +180,7 @@ EXPERIMENTS = (
         "LookUp and Permutation: reasoning over symbols that mean nothing",
         suits=_text,
         full={"sweep": True},
-        quick={"examples": 100, "draws": 1},
+        quick={"examples": 50, "draws": 4},
     ),
     Experiment(
         "semantic",
