@@ -3,6 +3,7 @@
 import io
 import json
 import lzma
+import random
 import shutil
 import tarfile
 from pathlib import Path
@@ -12,18 +13,21 @@ import pytest
 from lexinvariant.cli.main import main
 from lexinvariant.errors import UserError
 from lexinvariant.text import collect as collecting
-from lexinvariant.text import packages, stdlib
+from lexinvariant.text import overlap, packages, stdlib
 from lexinvariant.text.collect import collect
 from lexinvariant.text.collection import COLLECTION_FILE, Collection
 from lexinvariant.text.overlap import KnownText
-from lexinvariant.text.source_code import language_of, read_code, without_licence
+from lexinvariant.text.source_code import is_table, language_of, read_code, without_licence
 
 LICENCE = "/* Copyright (c) 2020 Someone.\n * Licensed under the MIT licence. */\n"
 
 
 def some_code(name: str, lines: int = 20) -> str:
+    """Functions that look different from one another, as the rows of a table do not."""
+    chance = random.Random(name)
     return "".join(
-        f"int {name}_{k}(int {name}) {{ return {name} + twice({name}_{k}_of_all); }}\n" for k in range(lines)
+        f"int {name}_{k}(int {name}) {{ return x {' y '.join(chance.choices('+-*/%|^&', k=7))} z; }}\n"
+        for k in range(lines)
     )
 
 
@@ -50,7 +54,10 @@ def folder(tmp_path: Path) -> Path:
     for k in range(10):
         (code / "src" / f"part{k}.c").write_text(LICENCE + some_code(f"part{k}"))
     (code / "src" / "run").write_text(
-        "#!/bin/sh\n# A script that is not long, but long enough.\n" + 'echo "hello"\n' * 30
+        "#!/bin/sh\n# A script that is not long, but long enough.\n"
+        + "".join(
+            f'{start} "hello {k}"\n' for k in range(4) for start in ("echo", "ls |", "x=$", "[ -e", "(a;")
+        )
     )
     (code / "copy.c").write_text(some_code("part3") + "\n\n")
     (code / "almost.c").write_text(some_code("part4") + "int one_line_more_than_the_other(void);\n")
@@ -112,7 +119,7 @@ def test_packages_share_the_room_of_a_language(tmp_path: Path) -> None:
     for package, files in (("large", 40), ("small", 4)):
         (tmp_path / package).mkdir()
         for k in range(files):
-            (tmp_path / package / f"f{k}.c").write_text(some_code(f"{package}{k}"))
+            (tmp_path / package / f"f{k}.c").write_text(some_code(f"{package}{k:02}"))
     size = len(some_code("large10"))
     collection = collect(
         [str(tmp_path / "large"), str(tmp_path / "small")], tmp_path / "out", megabytes=10.5 * size / 1e6
@@ -142,6 +149,51 @@ def test_licences_go_and_other_comments_stay() -> None:
     for kept in ("#include <licence.h>\nint n;\n", "#[licence]\nfn f() {}\n", "-- Adds.\nselect 1;\n"):
         assert without_licence(kept) == kept
     assert read_code("x.js", ("f();\n" * 100 + "//# sourceMappingURL=x.map\n").encode()) is None
+
+
+def test_tables_are_no_code() -> None:
+    characters = "".join(f"    '\\x{k:02x}'     #  0x{k:02X} -> LETTER NUMBER {k}\n" for k in range(128, 256))
+    rows = "".join(f"    {{ {k * k}, {k}, NAME_{k} }},\n" for k in range(100))
+    declarations = "".join(f"extern int call_{k}_of_all(const struct call *);\n" for k in range(100))
+    modules = {module.source: module.text for module in stdlib.read_modules()}
+    for text in ("# A codec.\n" + characters, rows, declarations, modules["python:html/entities.py"]):
+        assert is_table(text)
+    one = modules["python:bisect.py"][:1500]
+    assert not is_table(one) and is_table(one * 20)  # one template again and again
+    for name in ("argparse", "ast", "colorsys", "statistics", "json/decoder", "encodings/idna"):
+        assert not is_table(modules[f"python:{name}.py"])
+    assert read_code("x.c", rows.encode()) is None
+
+
+def test_tables_of_the_standard_library_are_known_though_they_are_not_read() -> None:
+    read = {module.source for module in stdlib.read_code()}
+    left_out = {module.source for module in stdlib.read_modules() if module.text.strip()} - read
+    assert {"python:stringprep.py", "python:encodings/cp1252.py"} <= left_out
+    assert len(left_out) < 0.15 * len(read)
+    table = next(module for module in stdlib.read_modules() if module.source == "python:encodings/cp1252.py")
+    assert overlap.standard_library().share(table.text) == 1.0
+
+
+def test_enough_is_held_out_of_every_language_and_not_of_one_package(tmp_path: Path) -> None:
+    for package, files in (("large", 900), *((f"small{k}", 60) for k in range(10))):
+        (tmp_path / package).mkdir()
+        for k in range(files):
+            (tmp_path / package / f"f{k}.c").write_text(some_code(f"{package}_{k}", 5 + k % 7))
+    (tmp_path / "large" / "one.c").write_text(some_code("huge", 600))
+    collection = collect([str(folder) for folder in tmp_path.iterdir()], tmp_path / "out")
+    total = sum(entry.bytes for entry in collection.splits.values())
+    for split in ("valid", "test"):
+        assert collection.splits[split].documents >= 60 and collection.splits[split].bytes <= 0.06 * total
+        with lzma.open(tmp_path / "out" / f"{split}.jsonl.xz", "rt") as file:
+            sources = [json.loads(line)["source"] for line in file]
+        assert sum(source.startswith("code-c:large/") for source in sources) == 12
+        assert "code-c:large/one.c" not in sources
+    held_out = [
+        json.loads(line)["text"]
+        for s in ("valid", "test")
+        for line in lzma.open(tmp_path / "out" / f"{s}.jsonl.xz")
+    ]
+    assert len(set(held_out)) == len(held_out)
 
 
 def test_copies_are_known_whatever_their_layout() -> None:
@@ -187,6 +239,35 @@ def test_npm_packages_are_read_from_their_archives(tmp_path: Path, monkeypatch: 
         collect([str(tmp_path / "out" / COLLECTION_FILE)], tmp_path / "again")
 
 
+def test_a_version_that_is_gone_is_replaced_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tmp_path / "data.tar"
+    with tarfile.open(archive, "w") as tar:
+        member = tarfile.TarInfo("./usr/include/a.h")
+        member.size = len(some_code("a"))
+        tar.addfile(member, io.BytesIO(some_code("a").encode()))
+    versions = tmp_path / "version"
+    versions.write_text("9")
+    fake_tools(
+        tmp_path / "bin",
+        monkeypatch,
+        apt_cache="echo gnulib",
+        # All but the version that there is are unknown.
+        apt_get=f"""v=$(cat {versions})
+case "$*" in *"gnulib=$v"|*gnulib) echo > gnulib.deb;; *) echo "E: Version '9' for 'gnulib' was not found" >&2; exit 100;; esac""",
+        dpkg_deb=f"""case "$1" in --show) echo "gnulib=$(cat {versions})\\c";; *) cat {archive};; esac""",
+    )
+    first, manifest = str(tmp_path / "first"), str(tmp_path / "first" / COLLECTION_FILE)
+    assert main(["data", "collect", "debian:gnulib=9", first]) == 0
+    versions.write_text("10")
+    capsys.readouterr()
+    assert main(["data", "collect", manifest, str(tmp_path / "second")]) == 2
+    assert "run `apt-get update` first, and where it is gone add --newer-versions" in capsys.readouterr().err
+    assert main(["data", "collect", manifest, str(tmp_path / "second"), "--newer-versions"]) == 0
+    assert "in versions that the manifest does not list: debian:gnulib=10" in capsys.readouterr().err
+
+
 def test_installed_python_packages(tmp_path: Path) -> None:
     (package,) = packages.installed_python(["tyro"])
     assert package.spec.startswith("python:tyro==") and package.name == "tyro" and package.licence
@@ -225,7 +306,7 @@ OFFLINE = "echo \"E: Failed to fetch, could not resolve 'mirror'\" >&2; exit 100
                 "apt_get": "echo \"E: Version '9' for 'gnulib' was not found\" >&2; exit 100",
             },
             "debian:gnulib=9",
-            "apt-get has no version 9 of 'gnulib' any more",
+            "apt-get knows no version 9 of 'gnulib': run `apt-get update` first, and where it is gone",
         ),
         (
             {

@@ -80,7 +80,10 @@ class Collect:
     languages: Annotated[tuple[str, ...], tyro.conf.arg(metavar="LANGUAGE ...")] = ()
     """Only these languages: c, cpp, css, go, html, javascript, python, rust, shell, sql, typescript."""
     megabytes: float | None = None
-    """At most so much text of a language, from all packages alike. Default: 12, or as the collection.json says."""
+    """At most so much text of a language, from all packages alike, and of Python 2.5 times as much. Default: 12, or as
+    the collection.json says."""
+    newer_versions: bool = False
+    """Where Debian no longer has the version of a package that is asked for, take the version that there is."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,7 @@ def _collect(arguments: Collect) -> None:
         local_path(out),
         languages=arguments.languages,
         megabytes=arguments.megabytes,
+        newer_versions=arguments.newer_versions,
         log=lambda line: print(line, file=sys.stderr, flush=True),
     )
     left_out = "; ".join(f"{number:,} {why}" for why, number in collection.left_out.items())

@@ -16,6 +16,9 @@ CIPHERTEXT = (
     "uacxi xhji, jqi rth uzqi ujd acl aqxe oczih rtlacot rth waxi qzotr."
 )
 PAIR = ("a big banana", "e cop cekeke")
+HELD_OUT = (
+    0.15  # of the standard library, of which the bundled model has read nothing: a few files would say little
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def main(argv: list[str]) -> int:
     print("\n3. A standard model learns the Python standard library, character by character.")
     corpus = out / "stdlib"
     if not corpus.exists():
-        prepare(["stdlib"], corpus)
+        prepare(["stdlib"], corpus, test_fraction=HELD_OUT)
     short = {"data.path": str(corpus), "steps": 200}
     config = presets.as_standard(presets.preset("char-tiny")).changed(short)
     standard = load(train(config, out / "standard", "standard").model_folder)

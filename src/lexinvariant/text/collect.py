@@ -1,8 +1,8 @@
 """Source code in many languages, gathered from packages and folders into JSON Lines with a manifest.
 
 The manifest names every package with its version, hash and licence, so that the same text can be gathered again and
-compared. Left out are files that are binary, generated, minified, too short or too long, copies of what is there
-already, and whatever repeats Python's standard library, which the demo measures on.
+compared. Left out are files that are binary, generated, minified, tables, too short or too long, copies of what is
+there already, and whatever repeats Python's standard library, which the demo measures on.
 """
 
 import hashlib
@@ -31,10 +31,15 @@ KINDS = ("debian", "npm", "python")
 READY = Path(__file__).with_name("packages.toml")
 """Packages that hold much source code, for sources without a name."""
 MEGABYTES = 12.0
-HELD_OUT = 0.01
-"""Share of the documents of each language for validation, and for testing."""
-LEAST_HELD_OUT, MOST_HELD_OUT = 50_000, 0.05
-"""But at least so many bytes of each language for either, where that is at most this share of it."""
+TIMES_AS_MUCH = {"python": 2.5}
+"""Of a language that most is asked of."""
+FILES_HELD_OUT, HELD_OUT = 60, 0.01
+"""At least so many files and this share of the text of each language for validation, and for testing: what is
+measured on few files says little."""
+MOST_HELD_OUT = 0.06
+"""But no more than this share of its text."""
+_MOST_OF_A_PACKAGE = FILES_HELD_OUT // 5  # of the files held out, where there are enough others
+_LARGEST_HELD_OUT = MOST_HELD_OUT / 10  # of a language's text in one file
 _MOST_SHARED = 0.2  # of a document's runs of words with the standard library
 _MOST_SEEN_LINES = 0.5
 _LONG_LINE = 25  # characters of a line that two texts do not have in common by chance
@@ -57,26 +62,28 @@ def collect(
     *,
     languages: Sequence[str] = (),
     megabytes: float | None = None,
+    newer_versions: bool = False,
     log: Log = lambda line: None,
 ) -> Collection:
     """Gather source code of `sources` in `out`: train, valid and test.jsonl.xz and the manifest, collection.json.
 
     Sources are debian:NAME, npm:NAME and python:NAME, with a version or without; `debian` and `npm` for the packages
     that packages.toml lists and `python` for all that are installed; folders; and the manifest of an earlier
-    collection, for the same packages in the same versions. At most `megabytes` of text are taken of a language, from
-    all packages alike.
+    collection, for the same packages in the same versions, or with `newer_versions` in newer ones where Debian no
+    longer has those. At most `megabytes` of text are taken of a language, of Python 2.5 times as much, from all packages
+    alike.
     """
     manifests = [Collection.read(Path(source)) for source in sources if _is_manifest(source)]
     languages = languages or (manifests[0].languages if manifests else LANGUAGES)
     megabytes = megabytes or (manifests[0].megabytes if manifests else MEGABYTES)
     _check(sources, out, languages, megabytes)
     with tempfile.TemporaryDirectory(prefix="lexinvariant-collect-") as scratch:
-        packages = _find_packages(sources, Path(scratch), log)
+        packages = _find_packages(sources, Path(scratch), newer_versions, log)
         for manifest in manifests:
             _check_hashes(packages, manifest)
         with (Path(scratch) / "texts").open("w+b") as spool:
             found, left_out = _read_packages(packages, frozenset(languages), spool, log)
-            chosen = _choose(found, megabytes * 1e6)
+            chosen = _choose(found, megabytes)
             if not chosen:
                 raise UserError(
                     "the sources hold no source code that could be taken: name others or more of them"
@@ -104,6 +111,10 @@ def collect(
     for manifest in manifests:
         same = "the same text as" if collection.splits == manifest.splits else "other text than"
         log(f"this is {same} the manifest lists")
+        listed = {entry.spec for entry in manifest.packages}
+        newer = [package.spec for package in packages if package.spec not in listed]
+        if newer_versions and newer:
+            log(f"in versions that the manifest does not list: {' '.join(newer)}")
     return collection
 
 
@@ -140,7 +151,7 @@ def _check_hashes(packages: list[Package], manifest: Collection) -> None:
             )
 
 
-def _find_packages(sources: Sequence[str], scratch: Path, log: Log) -> list[Package]:
+def _find_packages(sources: Sequence[str], scratch: Path, newer_versions: bool, log: Log) -> list[Package]:
     """The packages of all sources, each once; archives are downloaded into folders of their own."""
     ready = tomllib.loads(READY.read_text(encoding="utf-8"))
     found: dict[str, Package] = {}
@@ -149,7 +160,9 @@ def _find_packages(sources: Sequence[str], scratch: Path, log: Log) -> list[Pack
         folder.mkdir()
         log(f"{kind}: {' '.join(names[:6])}{' ...' if names[6:] else ''}" if names else f"{kind} ...")
         if kind == "debian":
-            packages = fetch_debian(names or ready["debian"], folder, skip_unknown=not names)
+            packages = fetch_debian(
+                names or ready["debian"], folder, skip_unknown=not names, newer_versions=newer_versions
+            )
         elif kind == "npm":
             packages = fetch_npm(names or ready["npm"], folder)
         elif kind == "python":
@@ -193,7 +206,7 @@ def _read_packages(
                 continue
             text = read_code(path, data)
             if text is None:
-                left_out["binary, generated, minified, too short or too long"] += 1
+                left_out["binary, generated, minified, tables, too short or too long"] += 1
                 continue
             digest, lines = hashlib.sha256(" ".join(text.split()).encode()).hexdigest(), _some_lines(text)
             if digest in digests or (lines and len(lines & seen_lines) > _MOST_SEEN_LINES * len(lines)):
@@ -218,7 +231,7 @@ def _some_lines(text: str) -> set[int]:
     return {number for number in hashes if number % 4 == 0}
 
 
-def _choose(found: list[_Found], most_bytes: float) -> list[_Found]:
+def _choose(found: list[_Found], megabytes: float) -> list[_Found]:
     """Of every language as much as there may be, from all packages alike: they take turns, each with one file after
     another in an order that has nothing to do with how files are split.
     """
@@ -230,6 +243,7 @@ def _choose(found: list[_Found], most_bytes: float) -> list[_Found]:
     taken: Counter[str] = Counter()
     chosen = []
     for _, _, document in sorted(turns):
+        most_bytes = megabytes * 1e6 * TIMES_AS_MUCH.get(document.language, 1)
         if taken[document.language] + document.size <= most_bytes:
             taken[document.language] += document.size
             chosen.append(document)
@@ -237,23 +251,36 @@ def _choose(found: list[_Found], most_bytes: float) -> list[_Found]:
 
 
 def _split(chosen: list[_Found]) -> dict[str, list[_Found]]:
-    """By the hash of the text alone, so that a document is on the same side whatever is collected beside it; of a
-    language that has little, more is held out: what is measured needs some text.
-    """
+    """By the hash of the text, for every language by itself."""
     splits: dict[str, list[_Found]] = {split: [] for split in SPLITS}
     for language in sorted({document.language for document in chosen}):
         rest = [document for document in chosen if document.language == language]
         total = sum(document.size for document in rest)
-        for split, below in (("test", HELD_OUT), ("valid", 2 * HELD_OUT)):
-            # Documents stand in the order of their hashes.
-            n = sum(int(document.digest[:16], 16) / 2**64 < below for document in rest)
-            size = sum(document.size for document in rest[:n])
-            while len(rest) > n + 1 and (n == 0 or (size < LEAST_HELD_OUT and size < MOST_HELD_OUT * total)):
-                size, n = size + rest[n].size, n + 1
-            splits[split] += rest[:n]
-            rest = rest[n:]
+        for split in ("test", "valid"):
+            held_out = _hold_out(rest, total)
+            splits[split] += held_out
+            rest = sorted(set(rest) - set(held_out))
         splits["train"] += rest
     return {split: sorted(documents) for split, documents in splits.items()}
+
+
+def _hold_out(documents: list[_Found], total: int) -> list[_Found]:
+    """The first in the order of their hashes, without large ones; those come last that a package has too many of."""
+    of_package: Counter[int] = Counter()
+    order: list[tuple[bool, _Found]] = []
+    for document in documents:
+        order.append((of_package[document.package] >= _MOST_OF_A_PACKAGE, document))
+        of_package[document.package] += 1
+    taken: list[_Found] = []
+    size = 0
+    for _, document in sorted(order):
+        if len(taken) >= FILES_HELD_OUT and size >= HELD_OUT * total:
+            break
+        if document.size <= _LARGEST_HELD_OUT * total and size + document.size <= MOST_HELD_OUT * total:
+            taken.append(document)
+            size += document.size
+    # Of a few files one is held out all the same.
+    return taken or (documents[:1] if len(documents) > 1 else [])
 
 
 def _write_split(out: Path, split: str, documents: list[_Found], spool: BinaryIO) -> SplitEntry:

@@ -55,7 +55,7 @@ class KnownText:
 
 
 def standard_library() -> KnownText:
-    """All of Python's own text: its source with the docstrings, and the pages of its help."""
+    """All of Python's own text: its source with the docstrings, tables too, and the pages of its help."""
     return KnownText(
-        document.text for part in (stdlib.read_code(), stdlib.read_topics()) for document in part
+        document.text for part in (stdlib.read_modules(), stdlib.read_topics()) for document in part
     )

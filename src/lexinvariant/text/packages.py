@@ -49,8 +49,13 @@ class Package:
         return re.sub(r"(?<=.)(=|@).*", "", rest) if colon else Path(kind).resolve().name
 
 
-def fetch_debian(names: Sequence[str], folder: Path, *, skip_unknown: bool = False) -> list[Package]:
-    """Download Debian packages by NAME or NAME=VERSION; those that this release lacks are an error, or skipped."""
+def fetch_debian(
+    names: Sequence[str], folder: Path, *, skip_unknown: bool = False, newer_versions: bool = False
+) -> list[Package]:
+    """Download Debian packages by NAME or NAME=VERSION; those that this release lacks are an error, or skipped.
+
+    Debian keeps no version that a newer one has replaced: then that is an error too, or the newer one is taken.
+    """
     _check_names(names, _DEBIAN_NAME, "debian:NAME or debian:NAME=VERSION")
     for tool in ("apt-get", "apt-cache", "dpkg-deb"):
         _need_tool(tool, "debian", "Debian or Ubuntu")
@@ -59,14 +64,20 @@ def fetch_debian(names: Sequence[str], folder: Path, *, skip_unknown: bool = Fal
     if unknown and (not skip_unknown or len(unknown) == len(names)):
         likely = f"did you mean {nearest(unknown[0], known)!r}?" if known else "run `apt-get update` first"
         raise UserError(f"apt-get knows no package {unknown[0]!r}: {likely}")
-    done = _run(["apt-get", "download", "--quiet", *(name for name in names if name not in unknown)], folder)
-    if done.returncode:
-        gone = re.search(r"Version '(\S+)' for '(\S+)' was not found", done.stderr)
-        if gone:
+    wanted = [name for name in names if name not in unknown]
+    while (done := _run(["apt-get", "download", "--quiet", *wanted], folder)).returncode:
+        gone = re.search(r"Version '(\S+)' for '([^\s':]+)\S*' was not found", done.stderr)
+        if not gone:
+            raise _failure("apt-get", done)
+        if not newer_versions:
             raise UserError(
-                f"apt-get has no version {gone[1]} of {gone[2]!r} any more: name it without a version"
+                f"apt-get knows no version {gone[1]} of {gone[2]!r}: run `apt-get update` first, and where it is gone "
+                "add --newer-versions to take the version that there is"
             )
-        raise _failure("apt-get", done)
+        others = [name for name in wanted if name != f"{gone[2]}={gone[1]}"]
+        if others == wanted:
+            raise _failure("apt-get", done)
+        wanted = [*others, gone[2]]
     return [_debian_package(path) for path in sorted(folder.glob("*.deb"))]
 
 

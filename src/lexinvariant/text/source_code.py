@@ -1,6 +1,8 @@
 """Which files are source code worth reading: their language, and what speaks against them."""
 
 import re
+import zlib
+from collections import Counter
 from pathlib import PurePosixPath
 
 SUFFIXES = {
@@ -24,6 +26,14 @@ SHORTEST, LONGEST = 300, 100_000
 _LONGEST_LINE = 400
 _LONGEST_MEAN_LINE = 90
 _MOST_NON_ASCII, _MOST_DIGITS, _FEWEST_LETTERS = 0.01, 0.25, 0.3
+
+# Lines whose marks are the same, whatever words and numbers stand between them, are rows if there are this many.
+_FEWEST_ROWS, _ROWS = 8, 0.05  # at least, and of all lines
+_MOST_IN_ROWS, _MOST_IN_ROWS_OF_NUMBERS = 0.9, 0.5  # of a text's characters
+_MOST_COMPRESSED = 0.1  # texts that repeat one template have less than this left
+_MARKS = 10  # of a line that are compared: rows differ in length
+_NO_MARKS = re.compile(r"[\w\s]+")
+_DIGIT = re.compile(r"\d")
 
 _SHELL = re.compile(rb"#! ?\S*?(?:/env )?(?:/|\b)(?:ba|da|k|z)?sh\b")
 _CPP_HEADER = re.compile(r"^\s*(?:template\s*<|namespace\s+\w|class\s+\w+[^;]*$)", re.MULTILINE)
@@ -55,8 +65,8 @@ def language_of(path: str, beginning: bytes) -> str | None:
 
 
 def read_code(path: str, data: bytes) -> str | None:
-    """The file's text without the licence at its top; None where it is binary, generated, minified, a table of
-    numbers, too short or too long.
+    """The file's text without the licence at its top; None where it is binary, generated, minified, a table, too
+    short or too long.
     """
     if len(data) > 2 * LONGEST or b"\0" in data or _MINIFIED.search(PurePosixPath(path).name.lower()):
         return None
@@ -71,12 +81,28 @@ def read_code(path: str, data: bytes) -> str | None:
     if max(map(len, lines)) > _LONGEST_LINE or len(text) > _LONGEST_MEAN_LINE * len(lines):
         return None
     non_ascii = len(text) - len(text.encode("ascii", "ignore"))
+    return None if non_ascii > _MOST_NON_ASCII * len(text) or is_table(text) else text
+
+
+def is_table(text: str) -> bool:
+    """Whether the text holds data more than code: numbers, rows that look alike, or one template again and again."""
     digits, letters = (sum(map(kind, text)) for kind in (str.isdigit, str.isalpha))
-    if non_ascii > _MOST_NON_ASCII * len(text):
-        return None
     if digits > _MOST_DIGITS * len(text) or letters < _FEWEST_LETTERS * len(text):
-        return None
-    return text
+        return True
+    lines = [line for line in map(str.strip, text.split("\n")) if len(line) > 1]
+    marks = [_NO_MARKS.sub("", line)[:_MARKS] for line in lines]
+    number = Counter(marks)
+    rows = [
+        line
+        for line, its_marks in zip(lines, marks, strict=True)
+        if number[its_marks] >= max(_FEWEST_ROWS, _ROWS * len(lines))
+    ]
+    size, in_rows = sum(map(len, lines)), sum(map(len, rows))
+    in_rows_of_numbers = sum(len(row) for row in rows if _DIGIT.search(row))
+    if in_rows > _MOST_IN_ROWS * size or in_rows_of_numbers > _MOST_IN_ROWS_OF_NUMBERS * size:
+        return True
+    encoded = text.encode("utf-8", "replace")
+    return len(zlib.compress(encoded)) < _MOST_COMPRESSED * len(encoded)
 
 
 def without_licence(text: str) -> str:

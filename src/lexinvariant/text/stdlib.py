@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lexinvariant.text.formats import Document
+from lexinvariant.text.source_code import is_table
 
 # Many installations lack the tests, and third-party packages differ: without both, machines are alike.
 _LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
 
 
-def _modules() -> Iterator[Document]:
+def read_modules() -> Iterator[Document]:
+    """Every module, tables and empty ones too."""
     root = Path(sysconfig.get_path("stdlib"))
     for folder, subfolders, files in os.walk(root):
         subfolders[:] = sorted(name for name in subfolders if name not in _LEFT_OUT and "config-" not in name)
@@ -25,8 +27,8 @@ def _modules() -> Iterator[Document]:
 
 
 def read_code() -> Iterator[Document]:
-    """Every module that has any text."""
-    return (module for module in _modules() if module.text.strip())
+    """The modules that are written by hand: not the tables of encodings, nor what is empty."""
+    return (module for module in read_modules() if module.text.strip() and not is_table(module.text))
 
 
 def read_topics() -> Iterator[Document]:
@@ -41,7 +43,7 @@ def read_prose() -> Iterator[Document]:
     """The topics, and for each module its docstrings, outer ones first."""
     yield from read_topics()
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for module in _modules():
+    for module in read_modules():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # old escapes in other people's strings
             try:
