@@ -12,10 +12,10 @@ MASKED = -1e30  # a finite minus infinity: its softmax is 0 and its gradient is 
 
 
 def bias_by_distance(position_WN: jax.Array, n: int, max_distance: int) -> jax.Array:
-    """bias_NT of every distance. A product with one-hot rows: its gradient is a product too, not a scatter."""
+    """bias_NT of every distance. A masked sum: its gradient is one too, not a scatter."""
     buckets = distance_buckets(n, position_WN.shape[0], max_distance)
-    onehot_TW = np.eye(position_WN.shape[0], dtype=np.float32)[buckets]
-    return jnp.einsum("tw,wn->nt", onehot_TW, position_WN.astype(jnp.float32), precision="highest")
+    is_bucket_1TW = (buckets[:, None] == np.arange(position_WN.shape[0]))[None]
+    return jnp.sum(jnp.where(is_bucket_1TW, position_WN.astype(jnp.float32).T[:, None], 0.0), axis=2)
 
 
 def toeplitz(bias_NT: jax.Array) -> jax.Array:
