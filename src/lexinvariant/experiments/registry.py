@@ -180,7 +180,7 @@ EXPERIMENTS = (
         "LookUp and Permutation: reasoning over symbols that mean nothing",
         suits=_text,
         full={"sweep": True},
-        quick={"examples": 50, "draws": 4},
+        quick={"examples": 50, "draws": 4, "demonstrations": 4},
     ),
     Experiment(
         "semantic",
