@@ -182,17 +182,14 @@ def test_enough_is_held_out_of_every_language_and_not_of_one_package(tmp_path: P
     (tmp_path / "large" / "one.c").write_text(some_code("huge", 600))
     collection = collect([str(folder) for folder in tmp_path.iterdir()], tmp_path / "out")
     total = sum(entry.bytes for entry in collection.splits.values())
+    held_out = []
     for split in ("valid", "test"):
         assert collection.splits[split].documents >= 60 and collection.splits[split].bytes <= 0.06 * total
         with lzma.open(tmp_path / "out" / f"{split}.jsonl.xz", "rt") as file:
-            sources = [json.loads(line)["source"] for line in file]
-        assert sum(source.startswith("code-c:large/") for source in sources) == 12
-        assert "code-c:large/one.c" not in sources
-    held_out = [
-        json.loads(line)["text"]
-        for s in ("valid", "test")
-        for line in lzma.open(tmp_path / "out" / f"{s}.jsonl.xz")
-    ]
+            documents = [json.loads(line) for line in file]
+        assert sum(document["source"].startswith("code-c:large/") for document in documents) == 12
+        assert "code-c:large/one.c" not in {document["source"] for document in documents}
+        held_out += [document["text"] for document in documents]
     assert len(set(held_out)) == len(held_out)
 
 
@@ -255,7 +252,10 @@ def test_a_version_that_is_gone_is_replaced_where_that_is_asked_for(
         apt_cache="echo gnulib",
         # All but the version that there is are unknown.
         apt_get=f"""v=$(cat {versions})
-case "$*" in *"gnulib=$v"|*gnulib) echo > gnulib.deb;; *) echo "E: Version '9' for 'gnulib' was not found" >&2; exit 100;; esac""",
+case "$*" in
+  *"gnulib=$v"|*gnulib) echo > gnulib.deb;;
+  *) echo "E: Version '9' for 'gnulib' was not found" >&2; exit 100;;
+esac""",
         dpkg_deb=f"""case "$1" in --show) echo "gnulib=$(cat {versions})\\c";; *) cat {archive};; esac""",
     )
     first, manifest = str(tmp_path / "first"), str(tmp_path / "first" / COLLECTION_FILE)

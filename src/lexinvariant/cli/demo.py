@@ -16,15 +16,14 @@ CIPHERTEXT = (
     "uacxi xhji, jqi rth uzqi ujd acl aqxe oczih rtlacot rth waxi qzotr."
 )
 PAIR = ("a big banana", "e cop cekeke")
-HELD_OUT = (
-    0.15  # of the standard library, of which the bundled model has read nothing: a few files would say little
-)
+# Of the standard library, of which the bundled model has read nothing: a few files would say little.
+HELD_OUT = 0.15
 
 
 @dataclass(frozen=True)
 class Arguments:
     """Decipher a text with the bundled model, train a lexinvariant and a standard model, and measure the bundled one
-    as the paper does: two to three minutes on two cores.
+    as the paper does: about two minutes on two cores.
 
     example: lexinvariant demo --out demo
     """

@@ -70,8 +70,8 @@ def collect(
     Sources are debian:NAME, npm:NAME and python:NAME, with a version or without; `debian` and `npm` for the packages
     that packages.toml lists and `python` for all that are installed; folders; and the manifest of an earlier
     collection, for the same packages in the same versions, or with `newer_versions` in newer ones where Debian no
-    longer has those. At most `megabytes` of text are taken of a language, of Python 2.5 times as much, from all packages
-    alike.
+    longer has those. At most `megabytes` of text are taken of a language, of Python 2.5 times as much, from all
+    packages alike.
     """
     manifests = [Collection.read(Path(source)) for source in sources if _is_manifest(source)]
     languages = languages or (manifests[0].languages if manifests else LANGUAGES)
