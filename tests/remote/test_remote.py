@@ -1,6 +1,7 @@
 """Folders on a store that fails, delays and is killed at: whole, or not there."""
 
 import errno
+import io
 import json
 import os
 import re
@@ -148,20 +149,21 @@ def test_a_download_that_is_killed_is_gone_on_with_and_never_used(store: str, tm
 
 
 def test_two_processes_do_not_fetch_the_same(
-    store: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     FlakyStore.heal(fails=False)
     RemoteFolder(store).upload(written(tmp_path / "old", OLD))
     copies: list[Path] = []
     second = threading.Thread(target=lambda: copies.append(local_copy(store)))
     waits = iter([True])
+    told = io.StringIO()  # pytest's capture loses what is written while it is read
+    monkeypatch.setattr(sys, "stderr", told)
 
     def start_another(path: str) -> None:
         if next(waits, False):
             second.start()
-            told = ""
-            while "waiting for another process" not in told and second.is_alive():
-                told += capfd.readouterr().err
+            while "waiting for another process" not in told.getvalue() and second.is_alive():
+                time.sleep(0.01)
 
     FlakyStore.before_read = start_another
     copies.append(local_copy(store))
