@@ -285,6 +285,22 @@ def test_a_damaged_file_is_refused(damage: str, store: str, tmp_path: Path) -> N
     assert read(local_copy(store)) == OLD
 
 
+def test_a_file_is_damaged_if_two_answers_are_whatever_comes_between(store: str, tmp_path: Path) -> None:
+    contents = RemoteFolder(store).upload(written(tmp_path / "old", {"a.bin": b"a" * 1000}))
+    [path] = (on_the_store(store) / "files" / "a.bin").iterdir()
+    path.write_bytes(b"b" * 1000)
+    FlakyStore.heal(fails=False)
+    answers = iter([True, False, False, True])
+
+    def fails(path: str) -> None:
+        if not next(answers):
+            raise ConnectionError("no route to host")
+
+    FlakyStore.before_read = fails
+    with pytest.raises(DamagedFileError, match="does not have the hash"):
+        RemoteFolder(store).download(contents, tmp_path / "copy")
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -261,6 +261,7 @@ class RemoteFolder:
     def _patiently(self, what: str, action: Callable[[], T]) -> T:
         """Stores fail now and then: ask again, each time after a longer wait."""
         failure: StoreError | None = None
+        was_damaged = False
         for attempt in range(ATTEMPTS):
             if failure is not None:
                 time.sleep(FIRST_WAIT * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
@@ -271,9 +272,9 @@ class RemoteFolder:
             except PermissionError as error:
                 raise StoreError(f"{self.url}: {what} ({_cause(error)}): see to your credentials.") from error
             except DamagedFileError as error:
-                if isinstance(failure, DamagedFileError):
+                if was_damaged:
                     raise  # twice the same: it was not on the way
-                failure = error
+                was_damaged, failure = True, error
             except Exception as error:  # of whichever package speaks to the store
                 if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                     raise StoreError(
