@@ -390,6 +390,9 @@ class TrainConfig:
     decipher_every: int = 1
     """Train the deciphering head on one position in this many, others at every step: over a large vocabulary the head
     costs as much as the model."""
+    hindsight_apart: bool = False
+    """Layers of hindsight send no gradient into the trunk, which then learns to predict a little better and to name a
+    little less well."""
     init: str = ""
     """Start from the weights of an exported model: its folder, `bundled`, or OWNER/NAME on the Hugging Face Hub."""
     seed: int = 0

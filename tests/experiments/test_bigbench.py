@@ -95,7 +95,7 @@ def test_every_task_has_a_row_for_each_number_of_shots(measured: tuple[Options, 
     assert scored[2].fewer_shots == 0 and sums.fewer_shots == 4 and sums.cut == 0
     for row in scored:
         assert row.difference is not None and row.baseline_score is not None
-        assert row.difference.value == pytest.approx(row.score.value - row.baseline_score.value)
+        assert row.difference.value == pytest.approx(row.score.value - row.baseline_score.value, abs=1e-6)
         assert row.difference.low <= row.difference.value <= row.difference.high
     assert odd.sample.prompt.count("odd?") == 3 and odd.sample.right in (["yes"], ["no"])
     assert set(odd.sample.answers) <= {"yes", "no"}

@@ -117,7 +117,8 @@ def test_nothing_depends_on_the_batch_size(models: dict[str, str], tmp_path: Pat
             for name in ("mean", "low", "high"):
                 np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), rtol=1e-4)
     (ours, standard), [gap] = Rows(both[0]).of(Curve), Rows(both[0]).of(Gap)
-    assert gap.end() == pytest.approx(ours.end() / standard.end() - 1)
+    # Rows keep seven digits of a number.
+    assert gap.end() == pytest.approx(ours.end() / standard.end() - 1, abs=1e-6)
     # The row is enough to draw the curve again, with this window or another.
     again = smoothed_perplexity(np.array([ours.nats]), 5)
     np.testing.assert_allclose(again, ours.curves["geometric"].mean, rtol=1e-6)
@@ -173,7 +174,7 @@ def test_losses_on_seen_and_new_tokens_add_up(models: dict[str, str], tmp_path: 
             together = (1 - row.new_share[i]) * seen + row.new_share[i] * new
             assert np.exp(together) == pytest.approx(curve.geometric.mean[i], rel=1e-4)
     ours, theirs = (apart.seen.mean[-1] or 0.0 for apart in row.losses)
-    assert row.seen_ratio == pytest.approx(np.exp(ours - theirs))
+    assert row.seen_ratio == pytest.approx(np.exp(ours - theirs), rel=1e-5)
     assert 1 <= row.floor[-1] < row.floor[0] < V
 
 

@@ -267,6 +267,20 @@ def test_positions_at_which_the_head_is_asked_stand_for_the_others(
     assert float(loss - without) == pytest.approx(3 * 0.3 * taught / mask_BT.sum(), rel=1e-4)
 
 
+def test_hindsight_apart_teaches_its_own_layers_and_the_head_alone(
+    params: Params, batch: DeviceBatch, whole: tuple[Params, BatchSums]
+) -> None:
+    apart, sums = compiled_gradient(params, replace(CONFIG, hindsight_apart=True), batch, jnp.int32(3))
+    np.testing.assert_allclose(jax.tree.leaves(sums), jax.tree.leaves(whole[1]), rtol=1e-5)
+    for part in ("hindsight", "decipher"):
+        assert_close(getattr(apart, part), getattr(whole[0], part))
+    # The trunk's gradient is that of the loss without what is named in hindsight.
+    without = replace(CONFIG, model=replace(MODEL, hindsight_layers=0))
+    expected, _ = compiled_gradient(replace(params, hindsight=None), without, batch, jnp.int32(3))
+    assert_close(apart.layers, expected.layers)
+    assert np.abs(apart.layers.query_DE - whole[0].layers.query_DE).max() > 1e-5
+
+
 def test_the_next_symbol_is_named_before_it_is_read() -> None:
     model = replace(MODEL, decipher_next=True, hindsight_layers=0)
     params = random_params(model, scale=0.3)

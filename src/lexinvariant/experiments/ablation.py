@@ -74,6 +74,10 @@ def _more_hindsight(config: TrainConfig) -> Settings:
     return {"model.hindsight_layers": config.model.hindsight_layers + 2} if config.model.decipher_head else {}
 
 
+def _hindsight_apart(config: TrainConfig) -> Settings:
+    return {"hindsight_apart": True} if config.model.has_hindsight else {}
+
+
 def _fewer_named(config: TrainConfig) -> Settings:
     """Of a recipe that has a head; a vocabulary of 32,000 makes every position that it names dear."""
     return {"decipher_every": 4 * config.decipher_every} if config.model.decipher_head else {}
@@ -110,6 +114,7 @@ VARIANTS = {
         "a layer less: the head knows only what came before", {"model.hindsight_layers": 0}
     ),
     "more hindsight": Variant("two layers more by which the head knows what came later", _more_hindsight),
+    "hindsight apart": Variant("the trunk learns nothing from what is named in hindsight", _hindsight_apart),
     "next symbol named": Variant(
         "the head also names the symbol to come",
         lambda c: {"model.decipher_next": True} if c.model.decipher_head else {},

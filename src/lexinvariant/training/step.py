@@ -62,9 +62,11 @@ def batch_sums(
     read_BT: jax.Array,
     every: int = 1,
     first: jax.Array | int = 0,
+    hindsight_apart: bool = False,
 ) -> BatchSums:
     """All that is measured of a batch; in hindsight of the positions of `read_BT`, and of their symbols alone. The
-    deciphering head is asked at one position in `every` of `named_BT`, from `first` on.
+    deciphering head is asked at one position in `every` of `named_BT`, from `first` on. With `hindsight_apart` the
+    trunk has no gradient of what is named in hindsight.
     """
     sums = BatchSums(sum_over_tokens(-output.logp_BT, mask_BT))
     if not config.decipher_head:
@@ -77,7 +79,8 @@ def batch_sums(
     logits_BSV = decipher_logits(params, config, some(output.h_BTD))
     sums = sums._replace(deciphering=decipher_sums(logits_BSV, tok_BS, named_BS, every))
     if config.has_hindsight:
-        later_BTD = hindsight_states(params, config, output.h_BTD, read_BT)
+        h_BTD = jax.lax.stop_gradient(output.h_BTD) if hindsight_apart else output.h_BTD
+        later_BTD = hindsight_states(params, config, h_BTD, read_BT)
         logits_BSV = decipher_logits(params, config, some(later_BTD))
         sums = sums._replace(hindsight=decipher_sums(logits_BSV, tok_BS, named_BS & some(read_BT), every))
     if config.decipher_next:
@@ -122,7 +125,16 @@ def microbatch_loss(
     every = config.decipher_every
     named_BT = batch.mask_BT & batch.named_B[:, None]
     sums = batch_sums(
-        params, model, output, batch.tok_BT, batch.mask_BT, named_BT, read_BT, every, step % every
+        params,
+        model,
+        output,
+        batch.tok_BT,
+        batch.mask_BT,
+        named_BT,
+        read_BT,
+        every=every,
+        first=step % every,
+        hindsight_apart=config.hindsight_apart,
     )
     heads = (sums.deciphering, sums.hindsight, sums.next_deciphering)
     decipher_loss = sum((head.loss for head in heads if head is not None), jnp.zeros(()))
