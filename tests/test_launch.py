@@ -23,7 +23,7 @@ def test_the_kubernetes_job_starts_as_many_processes_as_it_tells_them() -> None:
     spec = job["template"]["spec"]
     pod = spec["template"]["spec"]
     [command] = pod["containers"][0]["args"]
-    assert command.startswith("exec lexinvariant train ")
+    assert "lexinvariant train " in command
     place = re.search(r"--distributed (\S+)", command)
     assert place
     cluster = find_cluster(place[1].replace("$JOB_COMPLETION_INDEX", "3"), {})
@@ -33,6 +33,46 @@ def test_the_kubernetes_job_starts_as_many_processes_as_it_tells_them() -> None:
     assert cluster.arguments["coordinator_address"].split(":")[0] == first_pod
     [rule] = spec["podFailurePolicy"]["rules"]
     assert TRY_AGAIN not in rule["onExitCodes"]["values"]
+
+
+@needs_bash
+@pytest.mark.parametrize(
+    ("does", "finished", "ends_with"),
+    [
+        ("exit 0", True, 0),
+        ("exit 0", False, TRY_AGAIN),
+        (f"exit {TRY_AGAIN}", False, TRY_AGAIN),
+        ("exit 2", False, 2),
+        # Asked to stop it takes its time to save, and is waited for.
+        (
+            "trap 'sleep 0.3; touch saved; exit 0' TERM; kill -TERM $PPID; while :; do sleep 0.05; done",
+            False,
+            TRY_AGAIN,
+        ),
+    ],
+)
+def test_a_pod_that_has_saved_and_stopped_starts_again(
+    does: str, finished: bool, ends_with: int, tmp_path: Path
+) -> None:
+    [job] = yaml.safe_load((LAUNCH / "jobset.yaml").read_text())["spec"]["replicatedJobs"]
+    [container] = job["template"]["spec"]["template"]["spec"]["containers"]
+    [script] = container["args"]
+    (tmp_path / "lexinvariant").write_text(f"#!/bin/bash\n{does}\n")
+    (tmp_path / "lexinvariant").chmod(0o755)
+    if finished:
+        (tmp_path / "runs" / "mine" / "model").mkdir(parents=True)
+        (tmp_path / "runs" / "mine" / "model" / "model.safetensors").touch()
+    run = subprocess.run(
+        [*container["command"], script.replace("/runs/", f"{tmp_path}/runs/")],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "JOB_COMPLETION_INDEX": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert run.returncode == ends_with, run.stderr
+    assert (tmp_path / "saved").exists() == ("TERM" in does)
 
 
 def run_slurm_job(tmp_path: Path, out: str, code: int, **environment: str) -> bool:

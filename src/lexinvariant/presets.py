@@ -227,7 +227,7 @@ PRESETS = {
     ),
     "finetune": Preset(
         _FINETUNE,
-        "goes on from the weights that --init names, or the bundled model's: about ten minutes on 2 cores",
+        "goes on from the weights that --init names, or the bundled model's: about seven minutes on 2 cores",
     ),
     "tokens-small": Preset(
         _TOKENS_SMALL,

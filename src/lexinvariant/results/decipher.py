@@ -35,7 +35,7 @@ TITLES = {
     "homophonic": "homophones, without spaces",
 }
 BARS = {("spaced", 32): 0.12, ("spaced", 64): 0.015, ("spaced", 100): 0.001, ("spaced", 200): 0.0014}
-BARS |= {("spaced", 400): 0.0001, ("ascii", 480): 0.02, ("homophonic", 400): 0.02}
+BARS |= {("spaced", 400): 0.0001, ("ascii", 200): 0.02, ("ascii", 480): 0.01, ("homophonic", 400): 0.02}
 """Symbol error rates to reach."""
 FLOOR = 1e-4
 """Error rates below this are drawn on the lowest line: a text of 100 symbols cannot show them."""
