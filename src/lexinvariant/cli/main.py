@@ -112,9 +112,10 @@ def run(name: str = "help", *, argv: list[str]) -> int:
         raise UserError(
             f"There is no command {name!r}: did you mean `lexinvariant {nearest(name, COMMANDS)}`?"
         )
+    from lexinvariant.cli.help_text import joined_docstrings
     from lexinvariant.cli.paths import LOCAL_PATHS  # loads tyro: not for --version
 
-    with LOCAL_PATHS:
+    with LOCAL_PATHS, joined_docstrings():
         return importlib.import_module(f"lexinvariant.cli.{name}").main(argv)
 
 
