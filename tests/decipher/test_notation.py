@@ -45,6 +45,15 @@ def test_marks_without_a_character_are_symbols_and_nothing_is_lost() -> None:
         ("a-b", "characters", "a-b"),
         ("3.14", "characters", "3.14"),
         ("...", "characters", "..."),
+        ("VGhlIGNhdCBzYXQgb24g\ndGhlIG1hdC4=", "base64", "The cat sat on the mat."),
+        ("R3J1ZXPDnyBHb3R0LCBzw7zDnw", "base64", "Gruesß Gott, süß"),
+        ("54 68 65 20 63 61 74 20 73 61 74 20 6F 6E", "hex", "The cat sat on"),
+        ("54686520636174207361742e2e2e", "hex", "The cat sat..."),
+        (" ".join(f"{ord(c):08b}" for c in "The cat sat on"), "binary", "The cat sat on"),
+        ("84,104,101,32,99,97,116,32,115,97,116,46", "codes", "The cat sat."),
+        ("23 41 36 52 44 33 29 61 57 48 39 44", "numbers", "23 41 36 52 44 33 29 61 57 48 39 44".split()),
+        ("deadbeefcafe0123456789abcdef", "characters", "deadbeefcafe0123456789abcdef"),
+        ("thequickbrownfoxjumpsoverthelazy", "characters", "thequickbrownfoxjumpsoverthelazy"),
     ],
 )
 def test_a_notation_is_seen(text: str, notation: str, symbols: str | list[str]) -> None:

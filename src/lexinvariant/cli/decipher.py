@@ -16,6 +16,7 @@ from lexinvariant.cli.compiled import keep_compiled_programs
 from lexinvariant.cli.files import text_or_file
 from lexinvariant.cli.many_puzzles import read_many
 from lexinvariant.cli.terminal import plain_console, visible
+from lexinvariant.decipher.notation import Notation
 from lexinvariant.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,10 +32,10 @@ _CRIB = re.compile(r"(.[^=]*)=(.)(?:,|$)", re.DOTALL)  # the symbol itself may b
 
 @dataclass(frozen=True)
 class Arguments:
-    """Read a substitution cipher: print its plaintext (coloured by confidence on a terminal), what the text is, the
-    key, how sure it is and why. Works for letters, digits, glyphs, emoji, numbers or Morse code, with spaces kept or
-    not; also for Vigenere ciphers and their kin, and for columnar transpositions. Of what it cannot read it says so
-    and what it may be, with exit status 3.
+    """Read a substitution cipher: print its plaintext (coloured by confidence on a terminal), what kind of text it is,
+    the key, how sure the reading is, and why. Works for letters, digits, glyphs, emoji, numbers or Morse code, with or
+    without spaces; also for Vigenere ciphers and their relatives, and for columnar transpositions. If it cannot read a
+    text, it says so, says what the text may be, and exits with status 3.
 
     examples:
       lexinvariant decipher "Myyv my qw vgy chk avcdy qpxkfy, zdk qpxdf dcqckw txvg wcu." --crib y=e,v=t
@@ -46,34 +47,36 @@ class Arguments:
     file: str = ""
     """Read the ciphertext from this file instead."""
     many: bool = False
-    """There are many puzzles: parted by blank lines, or JSON Lines of {"text": ..., "name": ...}. Prints a table."""
+    """Read many puzzles, separated by blank lines or as JSON Lines of {"text": ..., "name": ...}; prints a table."""
     crib: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Something known of the key, as CIPHER=plain or a=b,c=d; may be given several times."""
+    """A known part of the key, as CIPHER=plain or a=b,c=d; may be given several times."""
     crib_text: str | None = None
     """The known beginning of the plaintext."""
     crib_word: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """A word that stands somewhere in the plaintext: tried wherever it fits; may be given several times."""
+    """A word from somewhere in the plaintext, tried wherever it fits; may be given several times."""
     alphabet: Literal["auto", "letters", "ascii"] = "auto"
-    """What is enciphered: letters (the rest is kept), ascii (everything, the space too), or auto, by looking."""
+    """What is enciphered: letters (the rest is kept), ascii (everything, including spaces), or auto to detect it."""
     unspaced: bool = False
-    """The plaintext has no spaces, or they are not where words end."""
-    notation: Literal["auto", "characters", "numbers", "pairs", "tokens", "morse"] = "auto"
-    """What one symbol is: a character, a number, two digits, a group parted by spaces, a Morse code; auto looks."""
+    """The plaintext has no spaces, or they do not separate words."""
+    notation: Notation = "auto"
+    """What one symbol is: a character, a number, two digits, a group between spaces or a Morse code, or a character
+    encoded in Base64, in hexadecimal or binary digits or by its number; auto detects it."""
     top: int = 3
-    """How many other readings to tell."""
+    """How many other readings to show."""
     language: str = "auto"
-    """The language of the plaintext: auto finds it out; else one that comes with the package (`lexinvariant language`
-    `show` lists them), or a folder that `lexinvariant language build` wrote."""
+    """The language of the plaintext: auto to detect it, one that comes with the package (listed by `lexinvariant
+    language show`), or a folder written by `lexinvariant language build`."""
     model: str | None = None
-    """The lexinvariant model that names symbols, if not the language's own: a folder, a name on the Hub, or bundled."""
+    """The lexinvariant model that names symbols, if not the language's own: a folder, a name on the Hub, or
+    `bundled`."""
     json: bool = False
-    """Print {"verdict", "right", "plaintext", "spaced", "key", "confidence", "alternatives", ...} instead."""
+    """Print {"verdict", "right", "plaintext", "spaced", "key", "confidence", "alternatives", ...} as JSON instead."""
 
 
 def main(argv: list[str]) -> int:
     arguments = _parse(argv)
     if arguments.top < 0:
-        raise UserError(f"--top {arguments.top} is no number of readings: give 0 or more.")
+        raise UserError(f"--top {arguments.top} is not a number of readings: give 0 or more.")
     text = text_or_file(arguments.text, arguments.file, "decipher")
     options: dict[str, Any] = {
         "cribs": _cribs(arguments.crib),
@@ -150,7 +153,7 @@ def show(found: "Decipherment", console: Console) -> None:
     for i, reason in enumerate(found.verdict.reasons):
         console.print(Text(("why:  " if i == 0 else "      ") + reason))
     if unread:
-        console.print(Text(f"The best reading, which is none: {visible(_short(found.plaintext))}"))
+        console.print(Text(f"The best attempt, probably wrong: {visible(_short(found.plaintext))}"))
         return
     for other in found.alternatives:
         if other.probability < 0.0005:  # would be shown as 0.0%

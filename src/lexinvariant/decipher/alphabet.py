@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.decipher.language import Language, Recognition
-from lexinvariant.decipher.notation import Notation, detect, split_symbols
+from lexinvariant.decipher.notation import OF_CHARACTERS, Notation, detect, split_symbols
 from lexinvariant.errors import UserError
 
 Ids = NDArray[Any]
@@ -149,7 +149,7 @@ def make_puzzle(
             f"The text has {len(symbols)} different symbols and a substitution of at most {MAX_SYMBOLS} can be read: "
             "give a text in fewer, or say how its symbols are written (notation)."
         )
-    spaced = not unspaced and _shows_words(symbol_T, language.recognition, one_word=notation == "characters")
+    spaced = not unspaced and _shows_words(symbol_T, language.recognition, one_word=notation in OF_CHARACTERS)
     return Puzzle(cells, notation, kind, symbols, symbol_T, spaced, language)
 
 
@@ -247,8 +247,8 @@ def check_cribs(puzzle: Puzzle, cribs: Mapping[str, str], crib_text: str | None)
         if symbol not in puzzle.symbols:
             if puzzle.kind == "letters" and letter(symbol) is None:
                 raise UserError(
-                    f"{_shown(symbol)} is no cipher symbol, so it stands for itself and not for {_shown(plain)}: give "
-                    "a letter of the ciphertext."
+                    f"{_shown(symbol)} is not a cipher symbol, so it stands for itself and not for {_shown(plain)}: "
+                    "give a letter of the ciphertext."
                 )
             continue  # it does not occur, so it changes nothing but what other symbols can be
         number = puzzle.symbols.index(symbol)

@@ -58,7 +58,7 @@ class Decipherment:
     """For every cipher symbol, the probability that the key is right about it."""
     alternatives: list[Alternative]
     notation: str
-    """How the ciphertext is written: characters, numbers, pairs, tokens, morse."""
+    """How the ciphertext is written: a notation of notation.py."""
     cells: str | tuple[str, ...] = field(repr=False)
     """The ciphertext in pieces of one symbol each."""
     symbol_of: dict[str, str] = field(repr=False)

@@ -5,6 +5,7 @@ numbers     numbers parted by spaces, commas or hyphens
 pairs       digits, or a few other signs, two by two: 0723110519, ADFGX
 tokens      groups of signs parted by spaces: made-up codes, Bacon's fives of a and b, single signs spaced out
 morse       Morse code, in dots and dashes or in any two signs; it is turned into its letters
+base64, hex, binary, codes   encoded characters, to which it is turned back (encodings.py)
 
 `detect` tells which it is. Where symbols are parted by one sign and words by another (`20-8-5 5-14-4`, `.- / -...`), a
 space stands for the end of a word in what `split_symbols` returns.
@@ -17,7 +18,13 @@ import unicodedata
 from collections import Counter
 from typing import Literal
 
-Notation = Literal["auto", "characters", "numbers", "pairs", "tokens", "morse"]
+from lexinvariant.decipher.encodings import decode
+
+Notation = Literal[
+    "auto", "characters", "numbers", "pairs", "tokens", "morse", "base64", "hex", "binary", "codes"
+]
+OF_CHARACTERS = ("characters", "base64", "hex", "binary", "codes")
+"""Notations in which a word is a word, without spaces between its letters."""
 
 MARKS = "\u0300-\u036f\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
 """Modify the character before: combining accents, keycaps, variation selectors, skin tones, flag tags."""
@@ -50,6 +57,8 @@ def detect(text: str) -> Notation:
     signs = {c for c in text[:20_000] if not c.isspace()}
     if not signs or len(text) == 1:
         return "characters"
+    if (encoded := decode(text)) is not None:
+        return encoded[0]
     plain = signs - set(WORD_MARKS)
     tokens = re.split(rf"[\s{WORD_MARKS}]+", text)
     if len(tokens) > 1 and plain <= set(DOTS + DASHES) and plain & set(DOTS) and plain & set(DASHES):
@@ -107,6 +116,9 @@ def split_symbols(text: str, notation: Notation = "auto") -> str | list[str]:
         case "morse":
             code = _morse_code(text)
             return _signs(text) if code is None else code
+        case "base64" | "hex" | "binary" | "codes":
+            encoded = decode(text)
+            return _signs(text if encoded is None else encoded[1])
         case _:
             return _signs(text)
 

@@ -99,7 +99,15 @@ KINDS: Mapping[Kind, KindFacts] = {
     "random": KindFacts("random letters", "nothing repeats as it does in a language"),
 }
 assert set(KINDS) == set(get_args(Kind))
-WRITTEN = {"numbers": ", in numbers", "pairs": ", in pairs of digits", "morse": ", in Morse code"}
+WRITTEN = {
+    "numbers": ", in numbers",
+    "pairs": ", in pairs of digits",
+    "morse": ", in Morse code",
+    "base64": ", in Base64",
+    "hex": ", in hexadecimal digits",
+    "binary": ", in binary digits",
+    "codes": ", in the numbers of its characters",
+}
 """What is said of how a text is written, by its notation."""
 
 
