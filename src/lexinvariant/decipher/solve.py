@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lexinvariant.decipher.alphabet import Alphabet, Puzzle, check_cribs, make_puzzle
@@ -23,6 +24,7 @@ from lexinvariant.decipher.decipherment import Decipherment, KeyPosterior
 from lexinvariant.decipher.language import Language, bundled_languages, load_language
 from lexinvariant.decipher.notation import Notation, detect, split_symbols
 from lexinvariant.decipher.substitution import KeySearch
+from lexinvariant.decipher.which_alphabet import Others, may_be_letters, read_in_best_alphabet
 from lexinvariant.decipher.which_language import Attempt, can_hold, letters_of, read_in_best_language
 from lexinvariant.decipher.workers import read_on_all_cores
 from lexinvariant.errors import UserError
@@ -75,13 +77,19 @@ class Solver:
         attempts = [self._attempts(text, cribs or {}, crib_text, crib_words, **kind) for text in texts]
         firsts = [next(tries) for tries in attempts]
 
-        def search(attempt: Attempt, patient: bool) -> KeyPosterior:
-            return self._keys.best_keys(attempt.puzzle, attempt.pinned, alphabet, unspaced, patient)
-
         def read_one(number: int) -> Decipherment:
             started = time.perf_counter()
             first = firsts[number]
-            solution = read_in_best_language(first, attempts[number], search, self.finds_language)
+
+            @cache  # a text may be looked at more than once
+            def search(attempt: Attempt, patient: bool) -> KeyPosterior:
+                return self._keys.best_keys(attempt.puzzle, attempt.pinned, alphabet, unspaced, patient)
+
+            others = self._others(texts[number], first, cribs or {}, crib_text, crib_words, **kind)
+            if others is None:
+                solution = read_in_best_language(first, attempts[number], search, self.finds_language)
+            else:
+                solution = read_in_best_alphabet(first, attempts[number], others, search, self.finds_language)
             certain = [first.puzzle.symbols[symbol] for symbol in first.known]
             return replace(solution.decipherment(top, certain), seconds=time.perf_counter() - started)
 
@@ -150,6 +158,30 @@ class Solver:
                 return
             if n_made == 0 or (made.puzzle.kind == "glyphs" and not made.puzzle.is_homophonic):
                 yield made
+
+    def _others(
+        self,
+        text: str | Sequence[str],
+        first: Attempt,
+        cribs: Mapping[str, str],
+        crib_text: str | None,
+        crib_words: Sequence[str],
+        **kind: Any,
+    ) -> Others | None:
+        """The text taken apart otherwise; None where what was enciphered is plain to see, or was given."""
+        if not may_be_letters(first.puzzle, kind["alphabet"]):
+            return None
+
+        def attempts(alphabet: Alphabet) -> list[Attempt]:
+            try:
+                return list(
+                    self._attempts(text, cribs, crib_text, crib_words, **kind | {"alphabet": alphabet})
+                )
+            except UserError:  # what is known of the key does not fit
+                return []
+
+        is_ascii = first.puzzle.kind == "ascii"
+        return Others(attempts("letters"), first if is_ascii else next(iter(attempts("ascii")), None))
 
     def _spellings(self) -> Iterator[Language]:
         """Every spelling of every language that a text may be in; languages are loaded when it comes to them."""

@@ -176,17 +176,8 @@ class KeySearch:
 
     def _search_characters(self, puzzle: Puzzle, known: Mapping[int, str]) -> KeyPosterior:
         """The lexinvariant model names the symbols; an n-gram of characters refines what it said."""
-        n_symbols = len(puzzle.symbols)
-        ngram, settings = self.language.ngram("characters"), self.language.character_search
-        if n_symbols > ngram.size:
-            raise UserError(
-                f"The text has {n_symbols} different symbols and there are {ngram.size} printable characters: a "
-                "substitution of one character by several symbols cannot be read."
-            )
-        pinned = {symbol: ngram.alphabet.index(plain) for symbol, plain in known.items()}
-        pieces = _sample_pieces(puzzle.symbol_T, settings.searched_symbols, n_symbols)
-        every = np.arange(ngram.size)
-        problem = SearchProblem(ngram, pieces, n_symbols, every, pinned, repeats_count=True)
+        problem = character_problem(puzzle, known)
+        n_symbols, ngram, settings = problem.n_symbols, problem.ngram, self.language.character_search
         rng = np.random.default_rng(0)
         effort = settings.effort
         if self.model is None:
@@ -216,6 +207,19 @@ def letter_problem(
     pinned = {symbol: ngram.alphabet.index(plain) for symbol, plain in known.items()}
     pieces = _sample_pieces(puzzle.words, language.letter_search.searched_symbols, n_symbols)
     return SearchProblem(ngram, pieces, n_symbols, np.arange(n_letters), pinned)
+
+
+def character_problem(puzzle: Puzzle, known: Mapping[int, str]) -> SearchProblem:
+    """Which characters the symbols of (samples of) a text stand for."""
+    ngram, n_symbols = puzzle.language.ngram("characters"), len(puzzle.symbols)
+    if n_symbols > ngram.size:
+        raise UserError(
+            f"The text has {n_symbols} different symbols and there are {ngram.size} printable characters: a "
+            "substitution of one character by several symbols cannot be read."
+        )
+    pinned = {symbol: ngram.alphabet.index(plain) for symbol, plain in known.items()}
+    pieces = _sample_pieces(puzzle.symbol_T, puzzle.language.character_search.searched_symbols, n_symbols)
+    return SearchProblem(ngram, pieces, n_symbols, np.arange(ngram.size), pinned, repeats_count=True)
 
 
 def _anneal_in_stages(problem: SearchProblem, short: NGram, stages: Stages, rank_noise: float) -> Candidates:

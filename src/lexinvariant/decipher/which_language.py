@@ -26,7 +26,7 @@ from lexinvariant.decipher.language import Effort, Language
 from lexinvariant.decipher.ordered_keys import read_in_order
 from lexinvariant.decipher.polyalphabetic import column_nats, looks_polyalphabetic, read_polyalphabetic
 from lexinvariant.decipher.search import SearchProblem
-from lexinvariant.decipher.substitution import letter_problem
+from lexinvariant.decipher.substitution import character_problem, letter_problem
 from lexinvariant.decipher.text_reading import Solution, TextReading
 from lexinvariant.decipher.transposition import letter_nats, looks_transposed, read_transposition
 from lexinvariant.decipher.verdict import LEAST_READ
@@ -56,7 +56,7 @@ _SEARCHED = 240  # symbols
 _QUICK = Effort(n_keys=64, n_swaps=1000, start_inverse_temperature=0.3)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attempt:
     """A text as a puzzle in one spelling of one language, and what is known of its key."""
 
@@ -106,7 +106,7 @@ def read_in_best_language(
     if not has_spellings:
         found.add(_read_alone(first, search_keys, kinds, patient=is_alone))
         p = found.best.reading().probability
-        if p >= CERTAIN or (p >= ENOUGH and not _is_stuck(found.best, STRANGE)):
+        if p >= ENOUGH and not _is_stuck(found.best, STRANGE):
             return replace(found.best, languages={language.name: p} if finds_language else {})
     is_hopeless = first.puzzle.is_homophonic and _is_unordered(first.puzzle)  # in any language
     attempts = [first] if is_alone or is_hopeless else [first, *others]
@@ -141,7 +141,7 @@ def _read_alone(
     def is_certain() -> bool:
         return bool(found) and found[-1].reading().probability >= CERTAIN
 
-    if (ordered := _read_in_order(attempt)) is not None:
+    if (ordered := read_by_few_keys(attempt)) is not None:
         found.append(ordered)
     # What a text looks like is tried first: a search among all keys for one that is none takes longest.
     for kind in kinds:
@@ -152,8 +152,11 @@ def _read_alone(
     return found
 
 
-def _read_in_order(attempt: Attempt, short: bool = False) -> KeyPosterior | None:
+def read_by_few_keys(attempt: Attempt, short: bool = False) -> KeyPosterior | None:
+    """The text under the best key that follows the order of the alphabet."""
     puzzle = attempt.puzzle
+    if puzzle.kind == "ascii":
+        return read_in_order(puzzle, character_problem(puzzle, attempt.pinned))
     if puzzle.letter_S is None:
         return None
     return read_in_order(puzzle, letter_problem(puzzle, attempt.pinned, puzzle.spaced, short))
@@ -163,10 +166,10 @@ def _read_in_order_elsewhere(attempts: Sequence[Attempt]) -> list[Solution]:
     """By one of the few keys, in another language than the first, if that is one of the text's best under short n-grams
     and if it is a reading.
     """
-    ordered = {attempt.puzzle: _read_in_order(attempt, short=True) for attempt in attempts}
+    ordered = {attempt.puzzle: read_by_few_keys(attempt, short=True) for attempt in attempts}
     nats = {p: s.description * s.n_letters + _foreign_nats(p, s.n_letters) for p, s in ordered.items() if s}
     closest = [attempt for attempt in _closest(attempts, nats) if attempt is not attempts[0]]
-    found = [reading for attempt in closest[:2] if (reading := _read_in_order(attempt)) is not None]
+    found = [reading for attempt in closest[:2] if (reading := read_by_few_keys(attempt)) is not None]
     # The language was chosen as well as the key.
     readings = [replace(reading, log_keys=reading.effort + log(len(attempts))) for reading in found]
     return [reading for reading in readings if reading.reading().probability >= LEAST_READ]
