@@ -14,6 +14,7 @@ from lexinvariant.decipher.solve import Solver
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.model.weights import Weights, save_model
+from lexinvariant.reading import Posterior
 from lexinvariant.text import CharVocab, LetterVocab, train_tokenizer
 from tests.tiny_models import TINY, random_model, random_params
 
@@ -87,6 +88,10 @@ def test_an_empty_text_is_refused(permuted: Model) -> None:
         permuted.score("")
 
 
+BEYOND = "ignore:The prompt and its continuation"
+
+
+@pytest.mark.filterwarnings(BEYOND)
 def test_a_continuation_is_written_in_the_prompts_characters_and_others_of_the_vocabulary(
     permuted: Model,
 ) -> None:
@@ -99,6 +104,7 @@ def test_a_continuation_is_written_in_the_prompts_characters_and_others_of_the_v
     assert text != permuted.generate(prompt, 50, temperature=0.5, seed=1)
 
 
+@pytest.mark.filterwarnings(BEYOND)
 def test_a_standard_model_continues_in_its_vocabulary(standard: Model) -> None:
     text = standard.generate("abcd", 30)
     assert len(text) == 30
@@ -192,6 +198,7 @@ def test_hidden_states_are_those_that_predict(permuted: Model) -> None:
     np.testing.assert_allclose(permuted.hidden_states("ababc")[:4], first, rtol=1e-5, atol=1e-6)
     others = [permuted.hidden_states("abab", draw=1), permuted.hidden_states("abab", seed=1)]
     assert all(np.abs(other - first).max() > 1e-2 for other in others)
+    first[0] = 0  # an array of one's own, as scores are
     standard = random_model(LetterVocab(12), "learned", "full", context=16)
     table_VD = np.asarray(standard.params.embedding.table_VD)
     logits = standard.hidden_states("abcd") @ table_VD.T / 4  # the square root of the width
@@ -222,8 +229,26 @@ def test_a_posterior_is_what_the_head_says_of_every_symbol(hindsight_layers: int
     np.testing.assert_array_equal(model.posterior(["10", "2", "10", "33", "2", "10"]).probs, found.probs)
     with pytest.raises(KeyError, match="not in the text"):
         found["x"]
+    assert "犬" in found and "x" not in found and 3 not in found
+    assert list(found) == ["猫", "犬", "鳥"] and len(found) == 3
     with pytest.raises(UserError, match="empty"):
         model.posterior("")
+
+
+def test_what_holds_arrays_is_equal_to_itself_alone(permuted: Model) -> None:
+    other = Model(permuted.config, permuted.params, permuted.vocab)
+    posteriors = [Posterior(("a",), ("x", "y"), np.array([[0.5, 0.5]])) for _ in range(2)]
+    for one, another in ((permuted, other), [permuted.logits("aba") for _ in range(2)], posteriors):
+        assert one == one and one != another
+        assert len({one, one, another}) == 2
+
+
+def test_a_list_of_texts_is_no_list_of_symbols() -> None:
+    config = replace(TINY, context=32, lexicon=LexiconConfig(kind="permuted"), decipher_head=True)
+    model = Model(config, random_params(config), CharVocab())
+    with pytest.raises(UserError, match="'gur png' in it looks like a text: give one text at a time"):
+        model.posterior(["gur png", "gur qbt"])
+    assert model.posterior(["12", "a ", " b", "#!", "1 2", "12"]).symbols == ("12", "a ", " b", "#!", "1 2")
 
 
 def test_a_model_of_letters_names_letters() -> None:
@@ -245,6 +270,12 @@ def test_a_model_without_a_head_has_no_posterior(permuted: Model) -> None:
         ("score", 3, "Give a text or a list of texts to score, not a value of type int"),
         ("score", [1], "Give texts as str, not a value of type int"),
         ("score", None, "not a value of type NoneType"),
+        ("score", b"abc", "Give a text or a list of texts to score, not a value of type bytes"),
+        ("decipher", b"abc", "a list of symbols that are str, not a value of type bytes"),
+        ("decipher", ["uryyb jbeyq", "gur png"], "a list of symbols, and 'uryyb jbeyq' in it looks like a text"),
+        ("logits", "", "The text is empty: give one that has symbols"),
+        ("hidden_states", "", "The text is empty: give one that has symbols"),
+        ("score", ["ab", ""], "Text 1 is empty: give one that has symbols"),
         ("generate", 3, "Give texts as str, not a value of type int"),
         ("logits", ["a"], "Give texts as str, not a value of type list"),
         ("hidden_states", b"a", "Give texts as str, not a value of type bytes"),
@@ -270,6 +301,9 @@ def test_wrong_types_are_told_in_one_sentence(
         ("generate", {"seed": 1 << 64}, "seed is .* at most 63 bits"),
         ("score", {"draws": 1.5}, "draws is 1.5: give a whole number"),
         ("score", {"seed": "x"}, "seed is 'x': give a whole number"),
+        ("score", {"seed": 1 << 64}, "seed is .* at most 63 bits"),
+        ("logits", {"seed": 1 << 64}, "seed is .* at most 63 bits"),
+        ("hidden_states", {"seed": 1 << 64}, "seed is .* at most 63 bits"),
         ("hidden_states", {"draw": -1}, "draw is -1: give a number of at least 0"),
         ("decipher", {"cribs": [("a", "b")]}, "Give cribs as a mapping"),
         ("decipher", {"cribs": {"a": 1}}, "Give cribs as a mapping"),
@@ -301,7 +335,7 @@ def test_more_tokens_than_can_be_attended_to_are_refused(permuted: Model, prompt
 
 
 def test_a_model_may_have_more_symbols_than_characters() -> None:
-    config = replace(TINY, context=16, vocab_size=200, lexicon=LexiconConfig(kind="learned"), readout="full")
+    config = replace(TINY, context=64, vocab_size=200, lexicon=LexiconConfig(kind="learned"), readout="full")
     standard = Model(config, random_params(config, scale=0.0), CharVocab())
     assert len(standard.generate("ab", 40)) < 40  # all are alike to it, and what has no name is left out
     lexinvariant = replace(config, lexicon=LexiconConfig(kind="permuted"))
@@ -329,6 +363,12 @@ def test_a_text_beyond_the_context_is_read_with_a_warning(permuted: Model) -> No
         permuted.logits("a" * 17)
     with pytest.warns(UserWarning, match=warning):
         permuted.hidden_states("a" * 17)
+    with pytest.warns(
+        UserWarning, match="The prompt and its continuation have 17 .* on 16 at a time: ask for fewer"
+    ) as caught:
+        assert len(permuted.generate("ab", 15)) == 15
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert len(permuted.generate("ab", 14)) == 14
 
 
 def test_a_tokenizers_model_scores_tokens(tokenizer_model: Model) -> None:

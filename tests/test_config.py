@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,7 +103,7 @@ def test_a_run_that_cannot_be_is_an_error(fields: dict[str, Any], sentence: str)
         ({"model": {"n_layers": True}}, "model.n_layers is True: give a whole number"),
         ({"model": {"smeared_keys": 1}}, "model.smeared_keys is 1: give true or false"),
         ({"model": {"width": {"lexicon": {}}}}, "model.width is .*: give a whole number"),
-        ({"model": {"lexicon": 3}}, "settings in it are no object"),
+        ({"model": {"lexicon": 3}}, "its settings are not an object"),
         ({"model": {"lexicon": {"exempt": "abc"}}}, "lexicon.exempt is 'abc': give a list"),
         ({"model": {"lexicon": {"exempt": [1, "a"]}}}, "lexicon.exempt is 'a': give a whole number"),
         ({"model": {"lexicon": {"kind": ["gaussian"]}}}, "There is no lexicon kind"),
@@ -126,7 +127,7 @@ def test_a_run_that_cannot_be_is_an_error(fields: dict[str, Any], sentence: str)
             "optimizer.final_rate_share is -5.0: give a number of at least 0",
         ),
         ({"seed": 1 << 70}, "seed is .*: give a number of at most 63 bits"),
-        ([], "settings in it are no object"),
+        ([], "its settings are not an object"),
     ],
 )
 def test_wrong_types_and_numbers_that_are_none_are_told_in_one_sentence(wrong: Any, sentence: str) -> None:
@@ -139,6 +140,30 @@ def test_configurations_are_frozen_and_usable_as_keys() -> None:
     assert {CHANGED: 1}[dataclasses.replace(CHANGED)] == 1
     with pytest.raises(dataclasses.FrozenInstanceError):
         CHANGED.steps = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("model.contxt", "did you mean 'model.context'?"),
+        ("modl.context", "did you mean 'model.context'?"),
+        ("model.lexicon.knd", "did you mean 'model.lexicon.kind'?"),
+        ("eval_every", "did you mean 'run.eval_every'?"),
+        ("contxt", "did you mean 'model.context'?"),
+        ("steps.more", "a setting has no parts."),
+        ("something", "`lexinvariant train tiny --help` lists all."),
+    ],
+)
+def test_a_mistyped_setting_is_answered_with_its_whole_name(name: str, hint: str) -> None:
+    with pytest.raises(UserError) as caught:
+        CHANGED.changed({name: 3})
+    assert str(caught.value) == f"There is no setting {name!r}: {hint}"
+
+
+def test_settings_that_are_places_may_be_paths() -> None:
+    changed = CHANGED.changed({"data.path": Path("data") / "mine", "init": Path("bundled")})
+    assert (changed.data.path, changed.init) == (str(Path("data") / "mine"), "bundled")
+    assert from_dict(TrainConfig, json.loads(to_json(changed))) == changed
 
 
 def test_derived_sizes() -> None:

@@ -31,7 +31,7 @@ def test_the_python_tutorial_runs(tmp_path: Path) -> None:
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert re.search(r"[5-9]\d% of the characters of other texts are named rightly", run.stdout), run.stdout
+    assert re.search(r"[5-9]\d% of the characters of other texts are named correctly", run.stdout), run.stdout
 
 
 def test_the_tables_of_the_results_are_those_of_the_rows(tmp_path: Path) -> None:

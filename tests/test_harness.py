@@ -84,17 +84,18 @@ def test_a_continuation_is_scored_after_its_context(standard: str) -> None:
 @pytest.mark.parametrize("draws", [1, 3])
 @pytest.mark.parametrize("kind", ["standard_of_characters", "lexinvariant"])
 def test_what_it_writes_itself_is_the_likeliest_and_other_text_is_not(
-    request: pytest.FixtureRequest, kind: str, draws: int
+    request: pytest.FixtureRequest, kind: str, draws: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lm = LexinvariantLM(request.getfixturevalue(kind), draws=draws)
     context = "abab cd abab cd a"
     tok_T = lm._tokens(context)
 
-    def keys(address_B: np.ndarray, draw: int) -> jax.Array:
+    def keys(seed: int, address_B: jax.Array, draw: int) -> jax.Array:
         """The draws of scoring, which are the same for all texts."""
-        return jnp.broadcast_to(key_at(0, Stream.EVAL, 0, draw), address_B.shape)
+        return jnp.broadcast_to(key_at(seed, Stream.EVAL, 0, draw), address_B.shape)
 
-    [written] = greedy_tokens(lm.model.params, lm.model.config, [tok_T], 4, draws=draws, key_at_draw=keys)
+    monkeypatch.setattr("lexinvariant.model.greedy.evaluation_keys", keys)
+    [written] = greedy_tokens(lm.model.params, lm.model.config, [tok_T], 4, draws=draws)
     text = lm.model._decode(written, lm.model._alphabet(context))
     [(logp, greedy)] = lm.loglikelihood(requests("loglikelihood", (context, text)), disable_tqdm=True)
     has_new = bool(

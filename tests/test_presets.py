@@ -125,3 +125,8 @@ def test_the_standard_model_differs_in_lexicon_readout_and_head_only(name: str) 
     assert standard.model.lexicon.kind == "learned"
     assert standard.model.readout == "full"
     assert not standard.model.decipher_head
+
+
+def test_an_option_is_no_preset() -> None:
+    with pytest.raises(UserError, match=r"--data stands where a preset belongs: give one .* --init MODEL"):
+        preset("--data")

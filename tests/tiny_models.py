@@ -28,17 +28,26 @@ def random_params(config: ModelConfig, scale: float = 1.0) -> Params:
     )
 
 
-def random_model(vocab: Vocab, kind: str, readout: str, *, context: int) -> Model:
+def random_model(
+    vocab: Vocab, kind: str, readout: str, *, context: int, decipher_head: bool = False
+) -> Model:
     """A tiny model of these symbols with a lexicon of this kind."""
-    shape = replace(TINY, vocab_size=vocab.size, context=context)
+    shape = replace(TINY, vocab_size=vocab.size, context=context, decipher_head=decipher_head)
     config = replace(shape, lexicon=LexiconConfig(kind=kind), readout=readout)
     return Model(config, random_params(config), vocab)
 
 
 def save_random_model(
-    folder: Path, vocab: Vocab, kind: str, readout: str, *, context: int, notes: dict[str, Any] | None = None
+    folder: Path,
+    vocab: Vocab,
+    kind: str,
+    readout: str,
+    *,
+    context: int,
+    notes: dict[str, Any] | None = None,
+    decipher_head: bool = False,
 ) -> str:
     """The same on disk, and where: what experiments take for their --model."""
-    model = random_model(vocab, kind, readout, context=context)
+    model = random_model(vocab, kind, readout, context=context, decipher_head=decipher_head)
     save_model(folder, model.config, model.params, vocab, notes=notes)
     return str(folder)

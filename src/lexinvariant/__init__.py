@@ -1,7 +1,7 @@
 """Lexinvariant language models: no fixed token embeddings, so p(x) = p(pi(x)) for every permutation pi.
 
     import lexinvariant
-    model = lexinvariant.load("runs/tiny/model")
+    model = lexinvariant.load()  # the model that comes with the package; or a folder, or OWNER/NAME on the Hub
     model.score(["a big bad", "e cop cod"], draws=8)
 
 Names are loaded when they are first used, so that importing the package is fast.
@@ -11,8 +11,23 @@ import importlib
 
 # As typing's, which is not imported here: `python -m` would look for it in the current folder first.
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+if TYPE_CHECKING:  # the same names for type checkers, to which __getattr__ would be any name at all
+    from lexinvariant.api import Model as Model
+    from lexinvariant.api import load as load
+    from lexinvariant.config import LexiconConfig as LexiconConfig
+    from lexinvariant.config import ModelConfig as ModelConfig
+    from lexinvariant.config import TrainConfig as TrainConfig
+    from lexinvariant.decipher.decipherment import Decipherment as Decipherment
+    from lexinvariant.decipher.language import Language as Language
+    from lexinvariant.decipher.language import load_language as load_language
+    from lexinvariant.decipher.solve import Solver as Solver
+    from lexinvariant.decipher.word_cipher import encipher_words as encipher_words
+    from lexinvariant.decipher.words import WordReading as WordReading
+    from lexinvariant.errors import UserError as UserError
+    from lexinvariant.presets import preset as preset
+    from lexinvariant.text import Corpus as Corpus
+    from lexinvariant.text import prepare as prepare
+    from lexinvariant.training.loop import train as train
 
 __version__ = "0.2.0"
 
@@ -22,7 +37,7 @@ _HOMES = {
     "LexiconConfig": "lexinvariant.config",
     "Model": "lexinvariant.api",
     "ModelConfig": "lexinvariant.config",
-    "Decipherment": "lexinvariant.decipher.solve",
+    "Decipherment": "lexinvariant.decipher.decipherment",
     "Solver": "lexinvariant.decipher.solve",
     "TrainConfig": "lexinvariant.config",
     "UserError": "lexinvariant.errors",
@@ -38,11 +53,13 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 (they are strings)
 
 
-def __getattr__(name: str) -> "Any":
-    if name not in _HOMES:
-        raise AttributeError(f"module 'lexinvariant' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in _HOMES:
+            raise AttributeError(f"module 'lexinvariant' has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*globals(), *__all__})

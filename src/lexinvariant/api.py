@@ -78,14 +78,12 @@ class Model(ReadsText, Weights):
         top_k: int | None = None,
         seed: int = 0,
     ) -> str:
-        """A continuation of the prompt, sampled under one lexicon; what lies beyond the model's context, prompt
-        included, is at positions that it was not trained on.
-        """
-        alphabet = self._alphabet(checked_text(prompt))
+        """A continuation of the prompt, sampled under one lexicon. With the prompt it should fit the model's context."""
+        alphabet, tok_T = self._prompt(prompt, n_tokens, temperature, top_k, seed)
         tokens = generate_tokens(
             self.params,
             self.config,
-            self._encode(prompt, alphabet),
+            tok_T,
             n_tokens,
             temperature=temperature,
             top_k=top_k,

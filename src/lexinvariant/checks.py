@@ -4,7 +4,9 @@ sentence and not found out in the middle of a run.
 
 import dataclasses
 import math
+import os
 import types
+import zlib
 from collections.abc import Mapping
 from functools import cache
 from numbers import Integral, Real
@@ -35,9 +37,27 @@ def finite_number(value: object, name: str) -> float:
     return number
 
 
+def given_text(value: object, name: str) -> str:
+    """The value, once it is sure that it is a text."""
+    if not isinstance(value, str):
+        raise UserError(f"{name} is {_shown(value)}: give a text.")
+    return value
+
+
+def path_as_text(value: object) -> object:
+    """Settings are stored as JSON, in which a path is a text."""
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
 def check_seed(seed: object) -> None:
     if abs(whole_number(seed, "seed")) >= 1 << 63:
         raise UserError(f"seed is {_shown(seed)}: give a number of at most 63 bits.")
+
+
+def seed_of_32_bits(seed: int) -> int:
+    """What random generators take, which leave out further bits without a word: a hash of a seed that has more."""
+    check_seed(seed)
+    return seed if 0 <= seed < 1 << 32 else zlib.crc32(int(seed).to_bytes(8, "little", signed=True))
 
 
 def check_settings(

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from typing_extensions import Doc
 
-from lexinvariant.checks import check_seed, check_settings
+from lexinvariant.checks import check_seed, check_settings, path_as_text
 from lexinvariant.errors import UserError
 from lexinvariant.settings import with_settings
 
@@ -44,7 +44,7 @@ class LexiconFacts:
 
 LEXICON_KINDS: dict[LexiconKind, LexiconFacts] = {
     "gaussian": LexiconFacts(
-        about="fresh N(0, I) rows a sequence, the paper's construction",
+        about="fresh N(0, I) rows for every sequence, the paper's construction",
         has_table=False,
         at_evaluation="gaussian",
         is_lexinvariant=True,
@@ -57,19 +57,19 @@ LEXICON_KINDS: dict[LexiconKind, LexiconFacts] = {
         is_lexinvariant=False,
     ),
     "permuted": LexiconFacts(
-        about="a fresh permutation of a learned table a sequence",
+        about="a learned table, freshly permuted for every sequence",
         has_table=True,
         at_evaluation="permuted",
         is_lexinvariant=True,
     ),
     "annealed": LexiconFacts(
-        about="permutes a growing share of the symbols as training goes on, and ends as permuted",
+        about="permutes a share of the symbols that grows during training, and ends as permuted",
         has_table=True,
         at_evaluation="permuted",
         is_lexinvariant=False,
     ),
     "mixed": LexiconFacts(
-        about="Gaussian rows for a random share p of the token types, learned rows for the rest; a standard LM that is "
+        about="Gaussian rows for a random share p of the token types, learned rows for the rest; a standard LM "
         "regularised as in the paper's text",
         has_table=True,
         at_evaluation="learned",
@@ -105,25 +105,28 @@ class LexiconConfig:
         LexiconKind, Doc(" ".join(f"{kind}: {facts.about}." for kind, facts in LEXICON_KINDS.items()))
     ] = "gaussian"
     p: float = 0.2
-    """Share of randomised tokens for mixed and token-permuted."""
+    """mixed and token-permuted: the share of tokens that is randomised."""
     p_anneal_share: float = 0.0
-    """mixed and token-permuted: the last share of training, over which p falls linearly to 0; with 0 it stays."""
+    """mixed and token-permuted: the last part of training, as a share, over which p falls linearly to 0; 0 keeps p
+    constant."""
     exempt: tuple[int, ...] = ()
-    """mixed and token-permuted: tokens that are never randomised. Training adds the tokenizer's special tokens."""
+    """mixed and token-permuted: tokens that are never randomised; training adds the tokenizer's special tokens."""
     unit: Literal["position", "type"] = "position"
-    """token-permuted: draw B_p anew at every position (the paper's appendix) or once a token type (its text)."""
+    """token-permuted: draw B_p anew at every position (the paper's appendix) or once for each token type (its
+    text)."""
     permute_targets: bool = True
-    """token-permuted: predict the permuted tokens, or the original ones."""
+    """token-permuted: predict the permuted tokens; otherwise the original ones."""
     anneal_from: float = 0.02
     anneal_to: float = 1.1
-    """annealed: a sequence permutes a share U(0, hi) of the symbols, and hi rises linearly between these."""
+    """annealed: in a sequence a share U(0, hi) of the symbols is permuted; hi rises linearly from anneal_from to
+    this."""
     anneal_share: float = 0.35
-    """annealed: the share of training over which hi rises; after it every symbol is permuted."""
+    """annealed: the share of training over which hi rises; afterwards every symbol is permuted."""
     gaussian_share: float = 0.0
-    """annealed and permuted: the share of training's sequences that get fresh N(0, I) rows instead, so that the
-    model can be used with both kinds of lexicon."""
+    """annealed and permuted: the share of training sequences that get fresh N(0, I) rows instead, so that the model
+    can be used with either kind of lexicon."""
     affine: Literal["scalar", "channel"] = "scalar"
-    """Learnable scale and bias on the embedding: one number each, or one a channel."""
+    """Learned scale and bias of the embedding: one number each, or one per channel."""
 
     def __post_init__(self) -> None:
         if self.kind not in list(LEXICON_KINDS):  # a list, since what is given may be anything
@@ -188,40 +191,40 @@ class ModelConfig:
     hidden: int = 4096
     lexicon: LexiconConfig = field(default_factory=LexiconConfig)
     readout: Literal["full", "seen"] = "full"
-    """full: a softmax over the vocabulary, as the paper. seen: logits for the symbols seen so far and one for
-    all others, whose mass is shared evenly; exact for a lexinvariant model, since unseen symbols are
+    """full: a softmax over the vocabulary, as in the paper. seen: logits for the symbols seen so far and one for all
+    others, which share its probability evenly; exact for a lexinvariant model, to which unseen symbols are
     exchangeable."""
     recall_width: int = 0
-    """With the readout seen: score a symbol also by what the model made of it where it occurred, in vectors of
-    this width; 0 is off."""
+    """With the readout seen: recall, a second score of each symbol by what the model made of its earlier occurrences,
+    in vectors of this width; 0 is off."""
     count_occurrences: bool = False
-    """Add to a symbol's row what its occurrences so far tell of it: how many they are, how long ago the last one was,
-    its place in the order of frequency."""
+    """Add to a symbol's row what its occurrences so far say about it: their number, the time since the last one, and
+    its rank by frequency."""
     logit_scale: Literal["width", "vocab"] = "width"
     """Logits are multiplied by 1/sqrt(width) or 1/sqrt(vocab_size)."""
     smeared_keys: bool = False
-    """Each head may mix the previous position's key into a key: "what followed this symbol" in one layer."""
+    """Each head may mix the previous position's key into a key, to find "what followed this symbol" in one layer."""
     normalize_qk: bool = True
-    """L2-normalise queries and keys, with a learned scale a head."""
+    """L2-normalise queries and keys, with a learned scale per head."""
     qk_scale_init: float = 1.0
     positions: Literal["bias", "rotary"] = "bias"
-    """bias: T5's learned bias for every bucket of distances, as the paper. rotary: queries and keys turned by angles
-    that grow with their position."""
+    """bias: T5's learned bias for every bucket of distances, as in the paper. rotary: queries and keys are turned by
+    angles proportional to their positions."""
     bias_before_scale: bool = True
-    """Whether the head's scale multiplies the position bias too."""
+    """The head's scale also multiplies the position bias."""
     position_buckets: int = 32
     position_max_distance: int = 128
     decipher_head: bool = False
     """A two-layer head that names the true identity of the symbol just read, trained along with the model."""
     decipher_hidden: int = 512
     decipher_next: bool = False
-    """With the deciphering head: also name the true identity of the symbol to come, before it is read."""
+    """With the deciphering head: also name the next symbol, before it is read."""
     hindsight_layers: int = 0
-    """With the deciphering head: layers that look at all of the text, so that the head also names every symbol in the
-    light of what came after it; prediction does not use them."""
+    """With the deciphering head: layers that look at all of the text, so that the head also names every symbol knowing
+    what came after it. Prediction does not use them."""
     dropout: float = 0.0
     attention_dropout: float = 0.0
-    """Dropout inside attention: only with attention="xla"."""
+    """Dropout inside attention, only with --model.attention xla."""
     attention: Literal["auto", "xla", "cudnn"] = "auto"
     """auto: cuDNN's fused attention on NVIDIA GPUs in 16-bit, plain XLA elsewhere."""
     norm_eps: float = 1e-6
@@ -290,20 +293,20 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """How parameters move."""
+    """How parameters are updated."""
 
     name: Literal["adafactor", "adamw", "muon"] = "adafactor"
-    """adafactor: exactly the paper's (beta1 0.9, decay 0.8, clip 1, parameter scale, no weight decay). muon: the
-    layers' matrices move by orthogonalised momentum, all else by AdamW."""
+    """adafactor: exactly the paper's (beta1 0.9, decay 0.8, clip 1, parameter scale, no weight decay). muon:
+    orthogonalised momentum for the layers' matrices, AdamW for everything else."""
     rate: float = 0.01
     final_rate_share: float = 0.1
-    """The rate at the end, as a share of the peak."""
+    """The final rate, as a share of the peak."""
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     warmup_steps: int = 1000
     beta1: float = 0.9
     beta2: float = 0.95
     muon_beta: float = 0.95
-    """muon: the decay of the momentum; beta1 and beta2 are then those of the parameters that AdamW moves."""
+    """muon: decay of the momentum; beta1 and beta2 then apply to the parameters that AdamW trains."""
     weight_decay: float = 0.0
     clip_norm: float = 0.0
     """Clip the gradient's global norm; 0 is off."""
@@ -320,28 +323,30 @@ class OptimizerConfig:
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What is read, and how it is cut."""
+    """What is read, and how it is cut into sequences."""
 
     path: str = ""
     """A folder made by `lexinvariant data prepare`, or `markov12`, the built-in small language."""
     packed: bool = False
-    """Let documents adjoin in one sequence; off is the paper's way: pieces of one document, the tail padded."""
+    """Pack several documents into a sequence. Off, as in the paper, each sequence is a piece of one document, padded
+    if it is short."""
     weights: str = ""
-    """How often kinds of text are read, by their tags: code=2,maths=1.5,log=0 reads all code twice an epoch, maths one
-    and a half times and logs never; tags without a weight have 1."""
+    """How often each kind of text is read, by tag: code=2,maths=1.5,log=0 reads all code twice per epoch, maths one
+    and a half times and logs never; other tags have weight 1."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "path", path_as_text(self.path))
         check_settings(self, "data.")
 
 
 @dataclass(frozen=True)
 class ShardingConfig:
-    """How many devices share the work; 0 means all that the other axis leaves."""
+    """How many devices share the work; 0: all that the other axis leaves."""
 
     data: int = 0
-    """Ways in which the batch is split, parameters replicated."""
+    """Number of parts the batch is split into, with parameters replicated."""
     fsdp: int = 1
-    """Ways in which the batch and the parameters are split."""
+    """Number of parts that both the batch and the parameters are split into."""
 
     def __post_init__(self) -> None:
         check_settings(self, "sharding.", {"data": 0, "fsdp": 0}, LARGEST)
@@ -349,7 +354,7 @@ class ShardingConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """How often a run looks at itself and saves."""
+    """How often a run evaluates, logs and saves."""
 
     eval_every: int = 1000
     eval_sequences: int = 256
@@ -358,11 +363,11 @@ class RunConfig:
     keep_best: int = 1
     log_every: int = 10
     stop_after_minutes: float = 0.0
-    """Save and stop cleanly after this long, to be continued by the same command; 0 is never."""
+    """Save and stop after this long; the same command continues. 0: never."""
     tensorboard: bool = True
     spike_factor: float = 2.0
-    """A training loss this many times as large as usual (the median of the 32 steps before), and larger by a nat, sends
-    the run back to its newest checkpoint, and the batch is left out; 0 is off."""
+    """If the training loss is this many times the usual one (the median of the 32 steps before) and larger by a nat,
+    go back to the newest checkpoint and leave the batch out; 0 is off."""
 
     def __post_init__(self) -> None:
         counts = ("eval_every", "eval_sequences", "save_every", "keep_last", "log_every")
@@ -384,15 +389,15 @@ class TrainConfig:
     steps: int = 250_000
     batch_size: int = 64
     accumulate: int = 1
-    """Gradient accumulation: the batch is processed in this many parts."""
+    """Gradient accumulation: process the batch in this many parts."""
     decipher_weight: float = 0.3
     """Weight of the deciphering head's cross-entropy, where the model has the head."""
     decipher_every: int = 1
-    """Train the deciphering head on one position in this many, others at every step: over a large vocabulary the head
-    costs as much as the model."""
+    """Train the deciphering head on one position in this many, different ones at every step: with a large vocabulary
+    the head costs as much as the model."""
     hindsight_apart: bool = False
-    """Layers of hindsight send no gradient into the trunk, which then learns to predict a little better and to name a
-    little less well."""
+    """Stop the gradient from hindsight layers into the trunk, which then predicts a little better and names a little
+    less well."""
     init: str = ""
     """Start from the weights of an exported model: its folder, `bundled`, or OWNER/NAME on the Hugging Face Hub."""
     seed: int = 0
@@ -400,6 +405,7 @@ class TrainConfig:
     """Type of the arithmetic; parameters and their updates are float32."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "init", path_as_text(self.init))
         check_settings(self, "", {"batch_size": 1, "steps": 1, "decipher_weight": 0}, LARGEST)
         check_seed(self.seed)
         if self.accumulate < 1 or self.batch_size % self.accumulate:
@@ -419,4 +425,4 @@ class TrainConfig:
 
     def changed(self, settings: Mapping[str, Any]) -> "TrainConfig":
         """A copy with some settings changed, named by dotted paths: {"data.path": "data/stdlib", "steps": 300}."""
-        return with_settings(self, {tuple(name.split(".")): value for name, value in settings.items()})
+        return with_settings(self, settings)

@@ -21,8 +21,13 @@ class UserError(Exception):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that a mistyped one most likely means."""
+    """The known name that a mistyped one most likely means, of few that there are to choose from."""
     return difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)[0]
+
+
+def likely(name: str, known: Iterable[str]) -> str | None:
+    """The same of many: files or packages, where nothing may have been meant that is there."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)), None)
 
 
 def exit_code(command: Callable[[], int]) -> int:

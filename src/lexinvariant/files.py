@@ -2,9 +2,11 @@
 is told in a sentence.
 """
 
+import errno
 import json
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,14 @@ MOST_NESTED = 64
 """Levels of lists and objects: whoever walks through a value may do so by recursion."""
 
 
-def expand_user(place: str | Path) -> Path:
+def expand_user(place: str | os.PathLike[str]) -> Path:
     """With the user's home for ~. A file may be called ~x where there is no user x: then it stays what it is."""
+    if not isinstance(place, (str, os.PathLike)):
+        raise UserError(f"Give a file or folder as str or Path, not a value of type {type(place).__name__}.")
     return Path(os.path.expanduser(place))  # noqa: PTH111 (Path.expanduser fails there)
 
 
-def real_path(place: str | Path) -> Path:
+def real_path(place: str | os.PathLike[str]) -> Path:
     """Absolute, and without links. Path.resolve fails at links that lead in a circle; here they stay what they are."""
     return Path(os.path.realpath(expand_user(place)))
 
@@ -40,6 +44,41 @@ def write_whole(path: Path, text: str) -> None:
     unfinished = path.with_name(f"{path.name}.part")
     unfinished.write_bytes(text.encode())
     unfinished.replace(path)
+
+
+def check_can_fill(folder: Path) -> None:
+    """Before long work: whether files can be written to a folder, which may not be there yet. Nothing is left in it."""
+    there = folder.absolute()
+    while not os.path.lexists(there):
+        there = there.parent
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"Nothing can be written to {folder} ({error.strerror}: {there}): {write_remedy(error)}."
+        ) from error
+
+
+def check_can_write(path: Path) -> None:
+    """The same of a file, which may be there: then it stays as it is."""
+    if not os.path.lexists(path):
+        check_can_fill(path.parent)
+        return
+    try:
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror}): {write_remedy(error)}.") from error
+
+
+def write_remedy(error: OSError) -> str:
+    """What to do where writing has failed."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "free some space or choose another place"
+    if error.errno == errno.EROFS:
+        return "that disk can only be read, so choose a place on another"
+    return "choose another place"
 
 
 def user_cache() -> Path:

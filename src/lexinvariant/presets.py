@@ -215,7 +215,7 @@ PRESETS = {
     ),
     "char-tiny": Preset(
         _CHAR_TINY,
-        "characters, 0.6M parameters, to try things out on a CPU: about two minutes on 2 cores",
+        "characters, 0.6M parameters, for trying things out on a CPU: about two minutes on 2 cores",
     ),
     "sums": Preset(
         _SUMS,
@@ -227,11 +227,11 @@ PRESETS = {
     ),
     "finetune": Preset(
         _FINETUNE,
-        "goes on from the weights that --init names, or the bundled model's: about seven minutes on 2 cores",
+        "continues from the weights given with --init, or the bundled model's: about seven minutes on 2 cores",
     ),
     "tokens-small": Preset(
         _TOKENS_SMALL,
-        "32,000 tokens of a tokenizer, 22M parameters beside its tables: about 3 minutes on an H200",
+        "32,000 tokens of a tokenizer, 22M parameters without its tables: about 3 minutes on an H200",
     ),
     "tokens-1b": Preset(
         _TOKENS_1B,
@@ -251,7 +251,7 @@ PRESETS = {
     ),
     "paper-fast": Preset(
         _PAPER_FAST,
-        "the paper's size, the fast-learning recipe, 0.5B tokens: 25 minutes on an H200 by estimate, not trained yet",
+        "the paper's size, the fast-learning recipe, 0.5B tokens: an estimated 25 minutes on an H200, not trained yet",
     ),
     "paper-32k": Preset(
         replace(_PAPER_CHAR, model=replace(_PAPER_CHAR.model, vocab_size=32_128)),
@@ -261,8 +261,13 @@ PRESETS = {
 
 
 def preset(name: str) -> TrainConfig:
+    """The configuration of a named run, to be changed or trained as it is."""
     if name == "reader":
         raise UserError("The preset 'reader' is called 'judge' now: give that name.")
+    if name.startswith("-"):
+        raise UserError(
+            f"{name} stands where a preset belongs: give one first, such as char-tiny (or for `train`, --init MODEL)."
+        )
     if name not in PRESETS:
         raise UserError(f"There is no preset {name!r}: did you mean {nearest(name, PRESETS)!r}?")
     return PRESETS[name].config

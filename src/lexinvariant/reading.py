@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import reprlib
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.decipher.votes import Floats, check_head
 from lexinvariant.errors import UserError
+from lexinvariant.model.ranks import check_prompt, check_sampling
 from lexinvariant.text import HuggingFaceVocab, Vocab
 
+_TEXT = re.compile(r"[^\W\d_]\S*\s+\S*[^\W\d_]")
+"""Words with a space between them, which no symbol of a cipher is written with."""
 
-class Logits(NamedTuple):
+
+@dataclass(frozen=True, eq=False)
+class Logits:
     """Normalised logits: log-probabilities, in nats, of every next symbol at every position of a text."""
 
     log_probs: np.ndarray
@@ -26,7 +32,7 @@ class Logits(NamedTuple):
     come, then others, which it cannot tell apart."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays do not compare to one truth: each object is itself
 class Posterior:
     """What every symbol of a text stands for, by the deciphering head."""
 
@@ -36,6 +42,15 @@ class Posterior:
     """What they may stand for: the model's vocabulary."""
     probs: np.ndarray
     """(symbols, characters); rows sum to 1."""
+
+    def __contains__(self, symbol: object) -> bool:
+        return symbol in self.symbols
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.symbols)
+
+    def __len__(self) -> int:
+        return len(self.symbols)
 
     def __getitem__(self, symbol: str) -> dict[str, float]:
         """Every character's probability, the likeliest first."""
@@ -102,11 +117,34 @@ class ReadsText:
     def _warn_beyond_context(self, tokens: Sequence[np.ndarray], stacklevel: int = 3) -> None:
         longest = max(map(len, tokens), default=0)
         if longest > self.config.context:
-            warnings.warn(
-                f"A text has {longest} tokens and the model was trained on {self.config.context} at a time: cut it "
-                "into pieces, or mind that what lies beyond is extrapolated.",
-                stacklevel=stacklevel,
+            self._warn(f"A text has {longest}", "cut it into pieces", stacklevel)
+
+    def _warn(self, what: str, remedy: str, stacklevel: int) -> None:
+        warnings.warn(
+            f"{what} tokens and the model was trained on {self.config.context} at a time: {remedy}, or mind that what "
+            "lies beyond is extrapolated.",
+            stacklevel=stacklevel + 1,
+        )
+
+    def _prompt(
+        self,
+        prompt: str,
+        n_tokens: int,
+        temperature: float,
+        top_k: int | None,
+        seed: int,
+        stacklevel: int = 3,
+    ) -> tuple[str | None, np.ndarray]:
+        """A prompt's names and tokens, once it is sure that it can be continued in this way."""
+        check_sampling(self.config, n_tokens, temperature, top_k, seed)
+        alphabet = self._alphabet(checked_text(prompt))
+        tok_T = self._encode(prompt, alphabet)
+        check_prompt(self.config, tok_T, n_tokens)
+        if (length := len(tok_T) + n_tokens) > self.config.context:
+            self._warn(
+                f"The prompt and its continuation have {length}", "ask for fewer tokens", stacklevel
             )
+        return alphabet, tok_T
 
     def _posterior(
         self, text: str | Sequence[str], name_symbols: Callable[[np.ndarray, int, str], Floats]
@@ -139,15 +177,22 @@ def texts_to_score(texts: object) -> list[str]:
     """One text or several, once it is sure that these are texts."""
     if isinstance(texts, str):
         return [texts]
-    if not isinstance(texts, Iterable):
+    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
         raise UserError(f"Give a text or a list of texts to score, not {type_of(texts)}.")
     return [checked_text(text) for text in texts]
 
 
 def distinct_symbols(text: str | Sequence[str]) -> tuple[str, ...]:
     """In the order in which they come, once it is sure that these are symbols."""
-    symbols = tuple(dict.fromkeys(text)) if isinstance(text, Iterable) else (text,)
+    if isinstance(text, str):
+        return tuple(dict.fromkeys(text))
+    symbols = list(text) if isinstance(text, Iterable) and not isinstance(text, bytes) else [text]
     for symbol in symbols:
         if not isinstance(symbol, str):
             raise UserError(f"Give a text, or a list of symbols that are str, not {type_of(symbol)}.")
-    return symbols
+        if _TEXT.search(symbol):
+            raise UserError(
+                f"A list is a list of symbols, and {reprlib.repr(symbol)} in it looks like a text: give one text at a "
+                "time."
+            )
+    return tuple(dict.fromkeys(symbols))

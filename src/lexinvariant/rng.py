@@ -7,6 +7,8 @@ from enum import IntEnum
 
 import jax
 
+from lexinvariant.checks import seed_of_32_bits
+
 
 class Stream(IntEnum):
     """What a key is for. The numbers are part of every saved result: never renumber."""
@@ -23,7 +25,8 @@ class Stream(IntEnum):
 
 def key_at(seed: int | jax.Array, stream: Stream, *address: int | jax.Array) -> jax.Array:
     """The key at an address; its parts may be traced scalars."""
-    key = jax.random.fold_in(jax.random.key(seed), int(stream))
+    start = seed_of_32_bits(seed) if isinstance(seed, int) else seed
+    key = jax.random.fold_in(jax.random.key(start), int(stream))
     for part in address:
         key = jax.random.fold_in(key, part)
     return key

@@ -177,6 +177,18 @@ def test_a_trainer_trains_on_permuted_tokens_and_evaluates_on_plain_ones(tmp_pat
     assert not set(trained) & plain
 
 
+def test_a_second_permuter_takes_the_place_of_the_first(tmp_path: Path) -> None:
+    def seen(*shares: float) -> list[Any]:
+        model = Recorder()
+        trainer = trainer_of(model, tmp_path)
+        for p in shares:
+            augment.permute_training_batches(trainer, TokenPermuter(V, p=p, special_ids=(PAD, 1)))
+        trainer.train()
+        return [batch.tolist() for batch in model.seen[True]]
+
+    assert seen(0.0, 1.0) == seen(1.0) != seen(1.0, 0.0)
+
+
 def test_a_resumed_run_trains_on_what_the_whole_run_did(tmp_path: Path) -> None:
     def run(folder: Path, resume: bool | str = False) -> list[Any]:
         model = Recorder()

@@ -156,6 +156,19 @@ def test_it_is_off_in_evaluation_at_p_0_and_after_removal() -> None:
     assert (model(tok).logits == plain).all()
 
 
+def test_a_second_call_takes_the_place_of_the_first() -> None:
+    model, tok = llama(), tokens()
+    plain = model(tok).logits
+    first = augment.randomise_embeddings(model, 0.5)
+    second = augment.randomise_embeddings(model, 0.0)
+    assert (model(tok).logits == plain).all()
+    first.remove()
+    second.p = 0.5
+    assert (model(tok).logits != plain).any()
+    second.remove()
+    assert (model(tok).logits == plain).all()
+
+
 def test_outputs_may_keep_their_rows() -> None:
     model, tok = llama(), tokens()
     states = {}
@@ -189,7 +202,7 @@ def test_models_that_do_not_fit_are_refused() -> None:
         augment.randomise_embeddings(llama(), special_ids=(V,))
     with pytest.raises(UserError, match="All ids"):
         augment.randomise_embeddings(llama(), special_ids=range(V))
-    with pytest.raises(UserError, match="Linear is no model of Transformers"):
+    with pytest.raises(UserError, match="Linear is not a Transformers model"):
         augment.randomise_embeddings(torch.nn.Linear(2, 2))
     with pytest.raises(UserError, match="LlamaModel has no output embeddings: use outputs=False"):
         augment.randomise_embeddings(llama().model)

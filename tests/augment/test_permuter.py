@@ -165,8 +165,22 @@ def test_types_of_arrays_are_kept() -> None:
         out = permuter(tok.astype(dtype), step=0)
         assert out.dtype == dtype
         np.testing.assert_array_equal(out, permuter(tok, step=0))
+    np.testing.assert_array_equal(TokenPermuter(np.int64(V), p=1.0)(tok, step=0), permuter(tok, step=0))
     assert permuter([[1, 2], [3, 4]], step=0).shape == (2, 2)
     assert permuter(tok[:0], step=0).shape == (0, 256)
+
+
+@pytest.mark.parametrize("make", [np.asarray, jnp.asarray, "torch"])
+def test_types_that_cannot_hold_every_id_are_refused(make: Any) -> None:
+    array = np.zeros((1, 4), np.int8)
+    if make == "torch":
+        make = pytest.importorskip("torch", reason="needs PyTorch").from_numpy
+    tok = make(array)
+    assert TokenPermuter(128, p=1.0)(tok, step=0).dtype == tok.dtype
+    with pytest.raises(UserError, match=r"int8, which ends at 127, and the vocabulary at 128: give .* wider"):
+        TokenPermuter(129, p=1.0)(tok, step=0)
+    with pytest.raises(UserError, match="uint16, which ends at 65535"):
+        TokenPermuter(128_256).by_content(array.astype(np.uint16), epoch=0)
 
 
 def test_a_tokenizer_gives_the_vocabulary_and_the_ids_that_stay() -> None:
@@ -192,8 +206,10 @@ def test_a_tokenizer_gives_the_vocabulary_and_the_ids_that_stay() -> None:
         ({"p": float("nan")}, "and not nan"),
         ({"p": "0.2"}, "and not '0.2'"),
         ({"unit": "word"}, "and not 'word'"),
-        ({"vocab_size": 0}, "and not 0"),
-        ({"vocab_size": 10.0}, "and not 10.0"),
+        ({"vocab_size": 0}, "vocab_size is 0: give a number of at least 1"),
+        ({"vocab_size": 10.0}, "vocab_size is 10.0: give a whole number"),
+        ({"vocab_size": True}, "vocab_size is True: give a whole number"),
+        ({"vocab_size": 2**31}, "vocab_size is 2147483648: give a number of at most"),
         ({"special_ids": [V]}, "special id 1000 is not in the vocabulary of 1000"),
         ({"special_ids": [-1]}, "special id -1"),
         ({"special_ids": ["</s>"]}, "integers, and not '</s>'"),

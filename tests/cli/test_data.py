@@ -125,24 +125,63 @@ def test_a_split_of_few_documents_is_told(
     assert capsys.readouterr().err == ""
 
 
-def test_a_part_of_one_text_is_held_out_without_a_warning(
-    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_part_of_one_text_is_held_out_with_a_warning_only_where_it_is_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["data", "prepare", str(texts / "0.txt"), str(tmp_path / "one")]) == 0
+    text = tmp_path / "one.txt"
+    text.write_text("a line of some book\n" * 30_000)
+    assert main(["data", "prepare", str(text), str(tmp_path / "long")]) == 0
+    assert capsys.readouterr().err == ""
+    text.write_text("a line of some book\n" * 1_500)
+    assert main(["data", "prepare", str(text), str(tmp_path / "short")]) == 0
+    valid, test = capsys.readouterr().err.splitlines()
+    assert "the valid split has 300 of 30,000 tokens, too few for a loss to rely on" in valid
+    assert "give --valid-fraction 0.17, or held-out text" in valid
+    assert "the test split has 300 of" in test
+    text.write_text("ab\n")
+    assert main(["data", "prepare", str(text), str(tmp_path / "tiny")]) == 0
+    valid, test = capsys.readouterr().err.splitlines()
+    assert (
+        "the valid split has 0 of 1 documents, too few for a loss to rely on: give more text, or held"
+        in valid
+    )
+    nothing = ["--valid-fraction", "0", "--test-fraction", "0"]
+    assert main(["data", "prepare", str(text), str(tmp_path / "none"), *nothing]) == 0
     assert capsys.readouterr().err == ""
 
 
 def test_dropped_characters_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mixed.txt").write_text("latin " * 100 + "漢字")
     assert main(["data", "prepare", str(tmp_path / "mixed.txt"), str(tmp_path / "corpus")]) == 0
-    assert "2 characters had no place in the vocabulary and were dropped" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "2 characters had no place in the vocabulary and were dropped" in said.out
+    assert "dropped" not in said.err, "a few are no reason to worry"
+
+
+def test_text_of_another_script_is_told_about_tokenizers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, out = tmp_path / "text.txt", tmp_path / "corpus"
+    text.write_text("latin letters " * 100 + "слово " * 30)
+    assert main(["data", "prepare", str(text), str(out)]) == 0
+    said = capsys.readouterr().err
+    assert (
+        "warning: 9% of the characters have no place in char128 and were dropped: to keep them, give a tok"
+        in said
+    )
+    text.write_text("русские слова " * 100)
+    assert main(["data", "prepare", str(text), str(out), "--overwrite"]) == 2
+    said = capsys.readouterr().err
+    assert "86% of the characters have no place in char128: give a tokenizer" in said and "--vocab" in said
+    assert "latin" in (out / "train-00000.tokens").read_text(), "the corpus that was there stays"
 
 
 def test_a_kind_of_text_that_is_not_held_out_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = tmp_path / "text.jsonl"
-    lines = [{"text": "some text", "source": f"{'rare' if i == 0 else 'usual'}:{i}"} for i in range(300)]
+    text = "some text\n" * 50
+    lines = [{"text": text, "source": f"{'rare' if i == 0 else 'usual'}:{i}"} for i in range(300)]
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))
     command = [
         "data",

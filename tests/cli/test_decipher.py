@@ -110,7 +110,7 @@ def test_many_puzzles_in_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [(one["name"], one["verdict"]["kind"]) for one in told] == [("first", "caesar"), ("2", "plain")]
     (tmp_path / "puzzles").write_text('{"text": 3}')
     assert main(["decipher", "--file", str(tmp_path / "puzzles"), "--many"]) == 2
-    assert "Line 1 is no puzzle" in capsys.readouterr().err
+    assert "Line 1 is not a puzzle" in capsys.readouterr().err
 
 
 def test_brackets_and_controls_of_puzzles_are_text(
@@ -131,7 +131,7 @@ def test_brackets_and_controls_of_puzzles_are_text(
 def test_a_puzzle_without_a_bottom_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "puzzles").write_text('{"text": "abc", "meta": ' + "[" * 100_000 + "]" * 100_000 + "}")
     assert main(["decipher", "--file", str(tmp_path / "puzzles"), "--many"]) == 2
-    assert "Line 1 is no puzzle" in capsys.readouterr().err
+    assert "Line 1 is not a puzzle" in capsys.readouterr().err
 
 
 def read_as(
@@ -197,10 +197,11 @@ def test_a_process_without_standard_input_is_told(
     [
         ([""], "give a TEXT"),
         ([], "give a TEXT"),
+        (["abc", "--file", "many.txt"], "A TEXT and --file many.txt are both given"),
         (["abc", "--crib", "a"], "CIPHER=plain"),
         (["abc", "--crib", "a=x", "--crib", "b=x"], "cannot both stand for x"),
         (["abc", "--crib", "a=x", "--crib", "a=y"], "cannot be both x and y"),
-        (["abc", "--top", "-1"], "no number of readings"),
+        (["abc", "--top", "-1"], "not a number of readings"),
         (["abc", "def", "ghi"], "in quotes"),
         (["abc def", "--crib-word", "lighthouse"], "fits nowhere"),
         (["abc def", "--crib-word", "!"], "no letters"),
@@ -232,3 +233,20 @@ def test_bad_files_in_one_sentence(
 def test_a_crib_may_be_about_the_equals_sign() -> None:
     assert decipher._cribs(["==e", "a=="]) == {"=": "e", "a": "="}
     assert decipher._cribs(["12=e,,=t,7=x"]) == {"12": "e", ",": "t", "7": "x"}
+    assert decipher._cribs([" =e", "e= ,b=c"]) == {" ": "e", "e": " ", "b": "c"}
+
+
+def test_spaces_between_cribs_say_nothing() -> None:
+    assert decipher._cribs(["y = e, v =t ,x= a"]) == {"y": "e", "v": "t", "x": "a"}
+    assert decipher._cribs(["= = e, , = t,  =s"]) == {"=": "e", ",": "t", " ": "s"}
+
+
+def test_what_is_known_and_did_not_help_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decipher", "khoor zruog", "--crib", "m=h,K=h,q=x"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("hello world")
+    assert shown.err == "note: The text has no 'm' or 'q': a crib for that changes nothing.\n"
+    assert main(["decipher", "Wkh nhbv duh xqghu wkh vwrqh.", "--crib-word", "stop", "--json"]) == 0
+    assert "whole words" in json.loads(capsys.readouterr().out)["note"]
+    assert main(["decipher", "Wkh nhbv duh xqghu wkh vwrqh.", "--crib-word", "stone", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["note"] is None

@@ -71,7 +71,7 @@ def test_of_short_texts_nothing_is_told_at_the_end_of_the_context(
     prepare([str(source)], tmp_path / "data", vocab="letters12", valid=[str(source)])
     few = ["--data", str(tmp_path / "data"), "--sequences", "4", "--batch-size", "4", "--by-tag"]
     assert main(["evaluate", model, *few]) == 0
-    long, short = capsys.readouterr().out.splitlines()[-2:]
+    long, short = capsys.readouterr().out.splitlines()[-4:-2]
     assert float(long.split()[2]) > 1 and short.split() == ["short", "3", "-"]
 
 
@@ -84,7 +84,7 @@ def test_json_is_one_object_with_all_numbers(
     assert printed == json.loads(out.read_text())
     assert (printed["model"], printed["split"], printed["lexicon"]) == (model, "valid", "permuted")
     assert printed["tail_perplexity"] == pytest.approx(math.exp(printed["tail_loss"]))
-    assert len(printed["loss_by_position"]) == 24
+    assert len(printed["loss_by_position"]) == 24 and printed["sequences"] == 4
     seen, new, share = (printed[f"tail_{name}"] for name in ("seen_loss", "new_loss", "new_share"))
     assert (1 - share) * seen + share * new == pytest.approx(printed["tail_loss"], rel=1e-5)
 
@@ -102,17 +102,30 @@ def test_kinds_of_text_are_measured_apart(
     by_tag = json.loads(capsys.readouterr().out)["by_tag"]
     assert by_tag.keys() == {"even", "odd"} and by_tag["even"]["loss"] != by_tag["odd"]["loss"]
     assert main(["evaluate", model, "--data", str(tmp_path / "data"), *few]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-3].startswith("tag") and [line.split()[0] for line in lines[-2:]] == ["even", "odd"]
-    assert f"{by_tag['odd']['tail_perplexity']:.4f}" in lines[-1]
+    *_, head, even, odd, _, note = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["tag", "contexts"] and even.startswith("even")
+    # Of the 15 pieces of each kind as many were measured as --sequences says.
+    assert odd.split()[:2] == ["odd", "4"] and f"{by_tag['odd']['tail_perplexity']:.4f}" in odd
+    assert "up to 4 contexts of its own" in note
     assert main(["evaluate", model, *FEW, "--by-tag"]) == 2
-    assert "markov12 has no kinds of text to tell apart" in capsys.readouterr().err
+    assert "markov12 has no separate kinds of text" in capsys.readouterr().err
 
 
 def test_the_bundled_model_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["evaluate", "--help"])
     assert "`bundled`" in capsys.readouterr().out
-    # Its vocabulary is larger than the toy language's: every number of it can be told.
+    # Its vocabulary is larger than the toy language's: it predicts that, but it has other names for its symbols.
     assert main(["evaluate", "bundled", "--data", "markov12", "--sequences", "1", "--batch-size", "1"]) == 0
-    assert "tail_hindsight_deciphered" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "tail_perplexity" in printed.out and "decipher" not in printed.out
+    assert "markov12 is in letters12 and bundled names symbols of char128: how well it names" in printed.err
+
+
+def test_symbols_of_the_models_own_vocabulary_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = save_random_model(tmp_path, LetterVocab(12), "permuted", "seen", context=24, decipher_head=True)
+    assert main(["evaluate", named, *FEW]) == 0
+    printed = capsys.readouterr()
+    assert "tail_deciphered" in printed.out and printed.err == ""

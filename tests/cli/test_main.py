@@ -12,8 +12,11 @@ import pytest
 
 import lexinvariant
 from lexinvariant.cli import main as command_line
+from lexinvariant.cli.demo import told_of_training
 from lexinvariant.cli.main import COMMANDS, main
+from lexinvariant.presets import preset
 from lexinvariant.processes import python_command
+from lexinvariant.text import Manifest, Shard
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"], ["-h"], ["help"]])
@@ -181,3 +184,12 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert done.returncode == 0
     assert done.stderr == ""
     assert done.stdout == "usage: lexinvariant COMMAND [options]\n"
+
+
+def test_the_demo_tells_what_was_read_and_not_what_there_is() -> None:
+    shard = Shard("train-00000", 1, 9_447_358, "", "", "")
+    manifest = Manifest(
+        "char128", 128, "uint8", (), 0, 0, {}, {"train": (shard,), "valid": (), "test": ()}, ""
+    )
+    config = preset("char-tiny").changed({"steps": 200, "batch_size": 16, "model.context": 128})
+    assert told_of_training(config, manifest) == "It was trained on 409,600 of its 9,447,358 characters."

@@ -5,23 +5,40 @@ import re
 import pytest
 
 from lexinvariant.cli.main import main
+from lexinvariant.presets import preset
 
 
 def test_what_a_run_takes_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "tiny", "--mesh", "4x8", "--device", "h200", "--tokens", "1e9"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("tiny on 4 x 8 H200, 32 x 96 tokens a step\n")
+    assert out.startswith("tiny on 4 x 8 H200, 32 x 96 tokens per step\n")
     rows = dict(line.split(maxsplit=1) for line in out.splitlines()[1:])
     assert rows["parameters"].endswith("GB") and "GB of 141" in rows["memory"]
     assert re.fullmatch(r"tokens +[0-9.]+ minutes, [0-9.]+ device hours", rows["1e+09"])
+    assert not re.search(r"\b0\.0+ ", out), "a small number has digits that say something"
     assert main(["plan", "tiny", "--device", "h200", "--tokens", "1e15"]) == 0
-    assert " days, " in capsys.readouterr().out.splitlines()[-1]
+    assert " days, " in capsys.readouterr().out.splitlines()[-2]
+
+
+def test_a_model_too_small_to_predict_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "tiny", "--device", "h200"]) == 0
+    out = capsys.readouterr().out
+    layers = preset("tiny").model.n_layers
+    assert (
+        f"Too small to predict by its FLOP: a step is taken to last {1 + 0.05 * layers:.1f} ms all the same"
+        in out
+    )
+    rate = float(re.search(r"tokens per second +([\d,]+)", out)[1].replace(",", ""))  # type: ignore[index]
+    assert rate == pytest.approx(32 * 96 / (1e-3 + 50e-6 * layers), abs=1)
+    assert re.search(r"tokens +\d\.?\d* seconds$", out, re.MULTILINE)
+    assert main(["plan", "char-small", "--device", "h200"]) == 0
+    assert "Too small" not in capsys.readouterr().out
 
 
 def test_what_does_not_fit_is_told_with_what_would(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "tiny", "--hbm", "0.01"]) == 1
     assert re.search(
-        r"does not fit: .* GB are needed and 0.01 there: --accumulate \d+ fits", capsys.readouterr().out
+        r"does not fit: .* GB are needed and 0.01 available: --accumulate \d+ fits", capsys.readouterr().out
     )
 
 

@@ -60,10 +60,10 @@ def test_the_text_comes_first_then_the_words_and_how_sure(
     )  # nothing is certain, so nothing is put into the text
     the = next(made_up for made_up, word in enciphered.key.items() if word == "the")
     assert lines[4].startswith(the)
-    assert lines[4].endswith("in truth the")
+    assert lines[4].endswith("really the")
     assert "and 9 other words (--rows 12 lists them all)" in shown
     assert "of 25 words are expected to be right" in shown
-    assert "of 25 words (1 of them no single token of this model, which it cannot name)" in shown
+    assert "of 25 words (1 of them not single tokens of this model, so it cannot name them)" in shown
     assert "\x1b" not in shown
 
 
@@ -91,11 +91,12 @@ def test_brackets_are_text() -> None:
     ("arguments", "why"),
     [
         ([], "give a TEXT"),
+        (["ab", "--file", "story.txt"], "are both given"),
         (["ab ab cd"], "No model that names words comes with the package"),
         (["ab ab cd", "--model", "./nowhere"], "no folder"),
         (["ab ab cd", "--model", "bundled"], "it reads characters"),
         (["ab ab cd", "--top", "0"], "--top 0 is too few"),
-        (["ab ab cd", "--likely", "2"], "no probability"),
+        (["ab ab cd", "--likely", "2"], "not a probability"),
         (["ab ab cd", "--encipher", "--marks-too"], "leave --marks-too out"),
         (["17 + 4", "--encipher"], "no word in this text"),
     ],

@@ -9,6 +9,7 @@ from lexinvariant.decipher.cipher import (
     Cipher,
     decipher,
     encipher,
+    encipher_letters,
     inverse,
     random_cipher,
     random_keys,
@@ -66,6 +67,20 @@ def test_keys_are_uniform() -> None:
 def test_a_key_is_the_same_on_every_machine() -> None:
     assert random_cipher(0).written == "xeipwjdovbkrmtchaqufzngysl"
     assert random_cipher(1).written != random_cipher(0, 1).written != random_cipher(0).written
+
+
+def test_letters_are_written_as_letters_of_their_script_in_their_case() -> None:
+    text = "Ångström, ß; Ένας Σίσυφος"
+    written = encipher_letters(1, text)
+    assert {written[c] for c in LOWERCASE + "åöß"} == {*LOWERCASE + "åöß"}
+    assert {written[c] for c in "έναςσίυφο"} == {*"έναςσίυφο"}
+    for capital in "ÅΈΣ":
+        assert written[capital].lower() == written[capital.lower()]
+    assert "".join(encipher_letters(0, "abc").values()) == random_cipher(0).written
+    assert {encipher_letters(seed, "ΣΑ")["Σ"] for seed in range(9)} == {"Σ", "Α"}
+    sharp = next(w for w in (encipher_letters(seed, "Aß") for seed in range(99)) if w["a"] == "ß")
+    assert sharp["A"] == "ß"  # which has no capital
+    assert encipher_letters(0, "İ")["İ"] == random_cipher(0).encipher("i").upper()
 
 
 @pytest.mark.parametrize(

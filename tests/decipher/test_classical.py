@@ -12,11 +12,21 @@ from lexinvariant.errors import UserError
 PLAIN = "attack at dawn, and bring the maps"
 
 
+def undo_affine(text: str, a: int, b: int) -> str:
+    inverse = pow(a, -1, 26)
+    return classical.affine(text, inverse, -inverse * b)
+
+
+def undo_columnar(text: str, order: list[int]) -> str:
+    places = [place for column in order for place in range(len(text))[column :: len(order)]]
+    return "".join(text[i] for i in np.argsort(places))
+
+
 def test_affine_keys_are_shifts_and_the_alphabet_turned_round() -> None:
     assert classical.affine("hello world", 1, 3) == "khoor zruog"
     assert classical.affine("hello", -1, -1) == "svool"
     for a, b in ((1, 3), (-1, -1), (5, 8), (25, 0)):
-        assert classical.undo_affine(classical.affine(PLAIN, a, b), a, b) == PLAIN
+        assert undo_affine(classical.affine(PLAIN, a, b), a, b) == PLAIN
     with pytest.raises(UserError, match="several letters as one"):
         classical.affine(PLAIN, 13, 0)
 
@@ -37,10 +47,8 @@ def test_alphabets_in_turn(tableau: classical.Tableau, key: str, plain: str, cip
 
 def test_columns() -> None:
     for order in ([0], [2, 0, 1], [3, 1, 0, 2, 4]):
-        assert (
-            classical.undo_columnar(classical.columnar("wearediscoveredflee", order), order)
-            == "wearediscoveredflee"
-        )
+        cipher = classical.columnar("wearediscoveredflee", order)
+        assert undo_columnar(cipher, order) == "wearediscoveredflee"
     assert classical.columnar("abcdef", [1, 0]) == "bdface"
 
 

@@ -47,7 +47,23 @@ def test_words_that_cannot_be_placed() -> None:
     puzzle = make_puzzle(CIPHER, ENGLISH)
     with pytest.raises(UserError, match="fits nowhere"):
         pinned_by_words(puzzle, {}, ["mississippi"])
+    with pytest.raises(UserError, match="'lighthouse' contradicts the cribs"):
+        pinned_by_words(puzzle, {puzzle.symbols.index(CIPHER[0]): "w"}, ["lighthouse"])
     with pytest.raises(UserError, match="no letters"):
         pinned_by_words(puzzle, {}, ["42"])
     with pytest.raises(UserError, match="symbol by symbol"):
         pinned_by_words(make_puzzle("q#Q# 7x#q", ENGLISH, "ascii"), {}, ["word"])
+
+
+def test_the_word_that_is_in_the_way_of_another_is_named() -> None:
+    puzzle = make_puzzle("Wkh nhbv duh xqghu wkh vwrqh.", ENGLISH)
+    assert pinned_by_words(puzzle, {}, ["stone", "keys"])
+    with pytest.raises(UserError, match=r"'keys' no longer fits once 'ston' has its place: .* whole words"):
+        pinned_by_words(puzzle, {}, ["ston", "keys"])
+
+
+@pytest.mark.parametrize("word", ["cat", "sat", "mat"])
+def test_a_reading_that_has_the_word_by_itself_is_taken_as_it_is(word: str) -> None:
+    found = Solver().read(["gur png fng ba gur zng"], crib_words=[word])[0]
+    assert found.plaintext == "the cat sat on the mat"
+    assert found.verdict.kind == "caesar"

@@ -92,11 +92,11 @@ def test_a_saved_language_is_read_back(tmp_path: Path) -> None:
     [
         (lambda values: values.pop("letters"), "letters"),
         (lambda values: values["judging"].update(hurry=1), "unknown field hurry"),
-        (lambda values: values.update(letters="aab"), "no alphabet"),
+        (lambda values: values.update(letters="aab"), "not an alphabet"),
         (lambda values: values.update(capitals="AB"), "26 letters and 2 capitals"),
         (lambda values: values.update(trace_decay="slow"), "trace_decay is 'slow': give a number"),
         (lambda values: values.update(folds=[]), r"folds is \[\]: give a table"),
-        (lambda values: values["calibrations"].update(spaced=3), "no language of this version"),
+        (lambda values: values["calibrations"].update(spaced=3), "not a language of this version"),
         (lambda values: values["calibrations"]["spaced"].update(slope=float("nan")), "slope is nan"),
         (lambda values: values.update(letters=json.loads("[" * 99 + "]" * 99)), "nested more than 64"),
     ],

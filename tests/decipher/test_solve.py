@@ -204,7 +204,7 @@ def test_cribs_are_kept_even_when_they_are_wrong(solver: Solver, reading: Deciph
         ({"a": "x", "A": "y"}, None, "cannot be both x and y"),
         ({"a": "xy"}, None, "one letter"),
         ({"a": "7"}, None, "one letter"),
-        ({"7": "a"}, None, "no cipher symbol"),
+        ({"7": "a"}, None, "not a cipher symbol"),
         ({}, "it  is", "does not fit"),
         ({}, "tt is", "cannot both|cannot be both"),
     ],

@@ -149,6 +149,17 @@ def test_signs_stand_for_letters_and_the_spaces_between_them_are_kept(model: Mod
     assert set(seen.characters) <= set("abcdefghijklmnopqrstuvwxyz")
 
 
+def test_homophones_stand_for_letters_alone_and_may_share_one(model: Model) -> None:
+    text = [str(number) for number in [*range(30), 0, 1]]
+    seen = trace(teach_the_head_to_say(model, "eE.t"), text, {"3": "q", "4": "q"})
+    assert seen.characters == tuple("abcdefghijklmnopqrstuvwxyz")
+    key = seen.best(len(text))
+    assert {plain for symbol, (plain, _) in key.items() if symbol not in "34"} == {"e"}
+    assert key["3"] == key["4"] == ("q", 1.0)
+    assert not seen.p_FSC[0, 1:].any()  # not seen yet
+    np.testing.assert_allclose(seen.p_FSC[-1].sum(axis=1), 1.0)
+
+
 def test_a_beginning_in_which_nothing_is_enciphered(model: Model) -> None:
     seen = trace(model, "." * 100 + "abc", alphabet="letters")
     assert seen.symbols == ()

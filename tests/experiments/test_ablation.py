@@ -62,7 +62,10 @@ def tinier(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_variant_is_trained_once_and_compared_on_held_out_text(tmp_path: Path, tinier: None) -> None:
     name = "no smeared keys"
     options = Options(preset="tiny", steps=4, variants=(name,), out=tmp_path, sequences=32, batch_size=8)
-    (row,) = run(options)
+    said: list[str] = []
+    (row,) = find_experiment("ablation").run(options, log=said.append)
+    assert isinstance(row, TrainedVariant)
+    assert "letters12 cannot write LookUp and Permutation: they are left out." in said
     assert row.settings == {"model.smeared_keys": False}
     assert row.curve.step == [1, 2, 3, 4]
     assert row.held_out.tail_loss == pytest.approx(row.curve.tail_loss[-1], abs=0.2)

@@ -95,8 +95,8 @@ def test_answers_may_be_derived_from_choices() -> None:
         (b'{"examples": {}}', "no list of `examples`"),
         (b'{"examples": []}', "None of its examples can be used"),
         (b'{"examples": [{"input": "a", "target": ""}, {"target": "b"}]}', "1 examples with an empty target"),
-        (b'{"examples": [{"input": "a", "target_scores": {"b": "c", "d": 1}}]}', "no choices with numbers"),
-        (b'{"examples": [{"input": "a", "target_scores": {"b": NaN, "d": 1}}]}', "no choices with numbers"),
+        (b'{"examples": [{"input": "a", "target_scores": {"b": "c", "d": 1}}]}', "not choices with numbers"),
+        (b'{"examples": [{"input": "a", "target_scores": {"b": NaN, "d": 1}}]}', "not choices with numbers"),
         (
             b'{"examples": [{"input": "a", "target": "b"}], "metrics": ["bleurt"]}',
             "metric bleurt is not known",

@@ -101,6 +101,9 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_everywhere(
     assert any(
         "uniform: perplexity 12.00 over the first 5 symbols, 12.00 over the last" in line for line in said
     )
+    # Two models alike: one as many times the other, in the line on all tokens and in that on the seen ones.
+    assert any("perplexity falls from 1.00 to 1.00 times the standard model's" in line for line in said)
+    assert any("where perplexity is 1.00 times the standard model's" in line for line in said)
 
 
 def test_nothing_depends_on_the_batch_size(models: dict[str, str], tmp_path: Path) -> None:

@@ -126,7 +126,9 @@ def test_a_file_that_is_no_published_cipher_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "old.txt"
     file.write_text("abc\n\nab\n")
     options = Options(data_text=str(file), out=tmp_path, settings=(), published=(str(file),))
-    with pytest.raises(UserError, match=r"old\.txt is no published cipher: give a ciphertext, an empty line"):
+    with pytest.raises(
+        UserError, match=r"old\.txt is not a published cipher: give a ciphertext, an empty line"
+    ):
         run(options)
 
 

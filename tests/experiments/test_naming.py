@@ -199,7 +199,7 @@ def test_what_cannot_be_measured_is_said_in_one_sentence(places: dict[str, str],
 
     fails("has no deciphering head", "headless")
     fails("not a lexinvariant model", "standard")
-    fails("too few to tell", "ours", text="the cat")
+    fails("too few to name", "ours", text="the cat")
     fails("nothing but blanks", "ours", text="\n" * 20)
     fails("'housing' is not a token of the text: the nearest is", "ours", words=("housing",))
     fails("vocabulary of", "characters")

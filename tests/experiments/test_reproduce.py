@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 import tyro
 
+from lexinvariant.cli.main import main
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
-from lexinvariant.experiments import reproduce, uncertainty
+from lexinvariant.experiments import ablation, reproduce, uncertainty
 from lexinvariant.experiments.registry import EXPERIMENTS, Pair, find_experiment, read_all_rows
 from lexinvariant.experiments.reproduce import run_all
 from lexinvariant.model.params import init
 from lexinvariant.model.weights import save_model
 from lexinvariant.text import CharVocab, LetterVocab, Vocab, prepare
+from lexinvariant.training import loop
+from lexinvariant.training.loop import Outcome
 
 
 def save(folder: Path, vocab: Vocab, *, kind: Any = "permuted", head: bool = False, seed: int = 0) -> str:
@@ -77,6 +80,19 @@ def test_counts_below_the_least_are_refused_with_the_option_s_name(characters: P
             with pytest.raises(UserError, match="--batch-size is 0: give at least 1"):
                 experiment.run(replace(options, batch_size=0))
     assert not characters.out.exists()
+
+
+def test_a_training_that_was_stopped_is_told_by_what_it_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped = Outcome(0, False, tmp_path, None)
+    monkeypatch.setattr(loop, "train", lambda *_: stopped)
+    monkeypatch.setattr(ablation, "train", lambda *_: stopped)
+    assert main(["reproduce", "tiny", "--out", str(tmp_path)]) == 2
+    told = "Training the lexinvariant model was stopped at step 0: give the same command to continue."
+    assert capsys.readouterr().err == f"lexinvariant: {told}\n"
+    assert main(["experiment", "ablation", "--preset", "tiny", "--out", str(tmp_path)]) == 2
+    assert "lexinvariant: Training the variant 'the recipe' was stopped at step 0" in capsys.readouterr().err
 
 
 def test_what_is_done_is_not_done_again(characters: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from lexinvariant.model.continuation import DecodeState, decode_step, prefill
 from lexinvariant.model.generate import generate_tokens, sample
 from lexinvariant.model.lexicon import first_occurrence
 from lexinvariant.model.params import Params
-from lexinvariant.model.ranks import to_ranks
+from lexinvariant.model.ranks import LEAST_TEMPERATURE, MOST_TEMPERATURE, to_ranks
 from lexinvariant.model.scoring import score_tokens
 from lexinvariant.rng import Stream, key_at
 from tests.tiny_models import random_params
@@ -107,7 +107,8 @@ def sample_after_prefix(
 ) -> np.ndarray:
     """The symbol that each of N samples puts after the prefix."""
     state = state_after(model, PREFIX, jax.random.key(0), batch=N)
-    rank_BN = sample(*model, state, 1, jax.random.key(key), jnp.float32(temperature), top_k)
+    k = None if top_k is None else jnp.int32(top_k)
+    rank_BN = sample(*model, state, jnp.int32(1), jax.random.key(key), jnp.float32(temperature), k)
     return np.asarray(rank_BN)[:, 0]  # a standard LM's ranks are its symbols
 
 
@@ -170,6 +171,27 @@ def test_a_shorter_request_is_the_start_of_a_longer_one() -> None:
     np.testing.assert_array_equal(generate_tokens(params, config, TEXT, 7), longer[:7])
 
 
+def test_the_coldest_and_the_hottest_are_as_they_should_be() -> None:
+    params, config = model("learned")
+    coldest = generate_tokens(params, config, TEXT, 20, temperature=LEAST_TEMPERATURE)
+    np.testing.assert_array_equal(coldest, generate_tokens(params, config, TEXT, 20, top_k=1))
+    hottest = generate_tokens(params, config, TEXT, 60, temperature=MOST_TEMPERATURE, top_k=V - 1)
+    assert len(set(hottest.tolist())) == V
+    assert set(generate_tokens(params, config, TEXT, 60, temperature=MOST_TEMPERATURE, top_k=1)) == set(coldest)
+
+
+def test_no_more_is_sampled_than_asked_for_and_by_one_program() -> None:
+    model_ = model("permuted", "seen")
+    state, key = state_after(model_, TEXT, jax.random.key(0)), jax.random.key(1)
+    before = sample._cache_size()
+    for n, top_k in ((1, None), (30, None), (2, 1), (3, 4)):
+        k = None if top_k is None else jnp.int32(top_k)
+        rank_1S = np.asarray(sample(*model_, state, jnp.int32(n), key, jnp.float32(1e4), k))
+        assert not rank_1S[0, n:].any()
+    assert rank_1S.shape[1] >= 30
+    assert sample._cache_size() == before + 2  # with top_k and without
+
+
 @pytest.mark.parametrize(("kind", "readout"), [("gaussian", "full"), ("permuted", "seen")])
 def test_a_renamed_prompt_is_continued_by_the_renamed_continuation(kind: str, readout: str) -> None:
     params, config = model(kind, readout)
@@ -200,17 +222,19 @@ def test_an_empty_prompt_starts_from_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "sentence"),
     [
-        {"n_tokens": 0},
-        {"temperature": 0.0},
-        {"temperature": -1.0},
-        {"top_k": 0},
-        {"top_k": V + 1},
+        ({"n_tokens": 0}, "n_tokens is 0: give a number of at least 1"),
+        ({"temperature": 0.0}, r"temperature is 0\.0: give a number from 1e-30 to 1e\+30, or top_k=1"),
+        ({"temperature": -1.0}, "or top_k=1 for the likeliest symbol each time"),
+        ({"temperature": 1e-38}, "temperature is 1e-38: give"),  # no number above 0 to a GPU or a CPU in a hurry
+        ({"temperature": 1e300}, "temperature is 1e.300: give"),  # infinite in float32
+        ({"top_k": 0}, "top_k is 0: give a number of at least 1"),
+        ({"top_k": V + 1}, "top_k is 7: give at most 6"),
     ],
 )
-def test_bad_arguments_are_refused_with_what_is_allowed(arguments: dict[str, float]) -> None:
-    with pytest.raises(UserError, match=r"n_tokens >= 1, temperature > 0 and 1 <= top_k <= 6"):
+def test_bad_arguments_are_refused_with_what_is_allowed(arguments: dict[str, float], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
         generate_tokens(*model("gaussian"), TEXT, **{"n_tokens": 5, **arguments})
 
 

@@ -42,15 +42,16 @@ def model(kind: str, readout: str) -> tuple[Params, ModelConfig]:
 
 
 @pytest.mark.parametrize(("kind", "readout"), KINDS)
-def test_many_prompts_at_once_are_what_a_cold_sampler_writes_one_by_one(kind: str, readout: str) -> None:
+def test_many_prompts_at_once_are_what_a_cold_sampler_writes_one_by_one(
+    kind: str, readout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     params, config = model(kind, readout)
 
-    def samplers_lexicon(address_B: np.ndarray, draw: int) -> jax.Array:
-        return jnp.broadcast_to(key_at(7, Stream.SAMPLE, 0), (len(address_B),))
+    def samplers_lexicon(seed: int, address_B: jax.Array, draw: int) -> jax.Array:
+        return jnp.broadcast_to(key_at(seed, Stream.SAMPLE, 0), (len(address_B),))
 
-    together = greedy_tokens(
-        params, config, PROMPTS, 8, seed=7, batch_size=2, key_at_draw=samplers_lexicon
-    ).tolist()
+    monkeypatch.setattr("lexinvariant.model.greedy.evaluation_keys", samplers_lexicon)
+    together = greedy_tokens(params, config, PROMPTS, 8, seed=7, batch_size=2).tolist()
     alone = [generate_tokens(params, config, p, 8, temperature=1e-6, seed=7).tolist() for p in PROMPTS]
     if readout == "seen":  # unseen symbols are exactly as likely as each other: any of them is the likeliest
         together, alone = (

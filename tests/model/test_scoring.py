@@ -62,7 +62,7 @@ def test_texts_of_any_lengths_score_as_they_do_alone() -> None:
 
 def test_more_texts_than_a_batch_holds_all_get_their_scores() -> None:
     params, config = model("permuted", "seen")
-    one_more_than_a_batch = padding.TOKENS_PER_BATCH // 16 + 1
+    one_more_than_a_batch = padding.CPU_TOKENS_PER_BATCH // 16 + 1
     first, last = TEXT, TEXT[::-1]
     scores = score_tokens(params, config, [*[first] * (one_more_than_a_batch - 1), last])
     assert len(scores) == one_more_than_a_batch
@@ -149,6 +149,21 @@ def test_another_seed_draws_another_lexicon() -> None:
     scores = [score_tokens(params, config, [TEXT], seed=seed)[0] for seed in (0, 0, 1)]
     np.testing.assert_array_equal(scores[0], scores[1])
     assert np.any(scores[0] != scores[2])
+
+
+@pytest.mark.parametrize("seed", [1 << 32, -1, (1 << 62) + 3])
+def test_seeds_of_more_bits_are_others(seed: int) -> None:
+    params, config = model("gaussian", "seen")
+    for short in (seed & 0xFFFFFFFF, 0):
+        scores = [score_tokens(params, config, [TEXT], seed=s)[0] for s in (seed, seed, short)]
+        np.testing.assert_array_equal(scores[0], scores[1])
+        assert np.any(scores[0] != scores[2])
+        assert (key_at(seed, Stream.EVAL) != key_at(short, Stream.EVAL)).any()
+
+
+def test_one_short_text_is_not_padded_to_many() -> None:
+    [(members, tok_BT)] = padding.batches_by_length(SMALL, [TEXT], padding.CPU_TOKENS_PER_BATCH)
+    assert members == [0] and tok_BT.size <= 128
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ class TestCorpus:
         assert open_data(command[-1]).fingerprint != before
         RemoteFolder(f"flaky://{bucket}/replaced").upload({"config.json": tmp_path / "text.txt"})
         assert main([*command, "--overwrite"]) == 2
-        assert "is no prepared corpus" in capsys.readouterr().err
+        assert "is not a prepared corpus" in capsys.readouterr().err
 
     def test_without_its_store_there_is_one_sentence(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -231,7 +231,7 @@ class TestRun:
         error = capsys.readouterr().err
         local = mirror.RunMirror(url).folder
         assert "warning: the run was not copied to" in error
-        assert f"lexinvariant: The run could not be copied in the end, and all of it is in {local}" in error
+        assert f"lexinvariant: The last copy of the run failed, and all of it is in {local}" in error
         assert (local / "model" / "model.safetensors").read_bytes() == expected
         FlakyStore.heal()
         assert train(data, url) == 0
@@ -251,7 +251,7 @@ class TestRun:
         # Another run has taken the address, or nobody: what is to happen with this one is for a person to say.
         RemoteFolder(url).upload({"config.json": local / "vocab.json"})
         assert train(data, url) == 2
-        assert "has another run than" in capsys.readouterr().err
+        assert "has a different run from" in capsys.readouterr().err
         shutil.rmtree(bucket / "failing")
         assert train(data, url) == 2
         assert "remove that folder to start anew" in capsys.readouterr().err
@@ -270,4 +270,4 @@ class TestRun:
 
     def test_a_corpus_is_not_taken_for_a_run(self, data: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["train", "tiny", "--out", data]) == 2
-        assert "is no run's folder" in capsys.readouterr().err
+        assert "is not a run's folder" in capsys.readouterr().err

@@ -353,13 +353,13 @@ def test_a_store_that_never_works_is_told_in_one_sentence(store: str, tmp_path: 
     files = written(tmp_path / "old", OLD)
     FlakyStore.broken = ConnectionError("no route\nto host")
     with pytest.raises(
-        StoreError, match=r"after 6 attempts .*no route to host.*: see to the store and the network"
+        StoreError, match=r"after 6 attempts .*no route to host.*: check the store and the network"
     ) as told:
         RemoteFolder(store).upload(files)
     assert "\n" not in str(told.value)
     assert FlakyStore.requests["find"] == 6
     FlakyStore.broken = PermissionError("403")
-    with pytest.raises(StoreError, match="see to your credentials"):
+    with pytest.raises(StoreError, match="check your credentials"):
         RemoteFolder(store).contents()
     FlakyStore.broken = OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(StoreError, match="free some space, or let LEXINVARIANT_CACHE"):

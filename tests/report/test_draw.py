@@ -56,6 +56,17 @@ def test_a_name_looks_the_same_in_all_panels() -> None:
     assert draw(figure(Panel("", [fixed])), "light").axes[0].lines[0].get_color() == COLOURS["light"][4]
 
 
+def test_labels_keep_away_from_the_edge(tmp_path: Path) -> None:
+    names = [f"a long line of code {row}" for row in range(4)]
+    panel = Panel(
+        "", [HeatMap([[0.5]] * 4)], Axis("x", names=["a"]), Axis("occurrence", names=names), monospace=8.5
+    )
+    canvas = draw(figure(panel), "light")
+    canvas.savefig(tmp_path / "one.png", dpi=150)  # laid out as for the file
+    label = canvas.axes[0].yaxis.label.get_window_extent()
+    assert label.x0 > 0.05 * canvas.dpi, "a twentieth of an inch"
+
+
 def test_a_legend_of_many_long_names_stays_inside_the_figure() -> None:
     lines = [Line(f"run {index}: with a long name", [0, 1], [index, 0]) for index in range(6)]
     canvas = draw(figure(Panel("", lines)), "light")

@@ -67,7 +67,9 @@ def test_it_begins_with_what_the_paper_found_and_what_we_found(page: tuple[Path,
     assert "Numbers that the paper gives: 2 reached, 1 not reached." in text
     for words in ("Perplexity at the end of the context (prose)", "3.38", "3.30", "reached", "2.00", "1.69"):
         assert words in text[: text.index("Contents")]
-    assert "lexinvariant experiment convergence" in text[text.index("Every run that this page draws on") :]
+    assert (
+        "lexinvariant experiment convergence" in text[text.index("Every run whose rows are in this folder") :]
+    )
     assert "code <&> more" in text  # escaped, and shown as typed
 
 

@@ -173,7 +173,7 @@ def test_seen_and_new_tokens_are_shown_apart_where_many_are_new(tmp_path: Path) 
     *_, ratio = made_part.findings
     assert len(made_part.findings) == 3  # the paper gives no perplexity of tokens
     assert ratio.verdict == "not comparable"
-    assert "another vocabulary: 32,000" in ratio.note and "1.65 on tokens seen before; the 30%" in ratio.note
+    assert "another vocabulary: 32,000" in ratio.note and "1.65 on tokens seen before; 30%" in ratio.note
 
 
 def test_a_corpus_in_several_contexts_has_a_panel_each(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_the_papers_example_stands_beside_ours(tmp_path: Path) -> None:
 
 def test_accuracy_is_told_by_sort_kind_measure_and_category(tmp_path: Path) -> None:
     made = write_questions(tmp_path, baseline=True)
-    accuracy = table(made, "Questions answered rightly").rows
+    accuracy = table(made, "Questions answered correctly").rows
     questions = ("stories, paper's wording", "templates, class", "templates, frame")
     assert [row[1] for row in accuracy] == [question for question in questions for _ in range(3)]
     assert [cell[:5] for cell in accuracy[0][3:8]] == ["60.0%", "50.0%", "70.0%", "31.0%", "30.0%"]
@@ -150,6 +150,6 @@ def test_the_first_screen_has_the_papers_question_and_how_many_like_it_are_right
     assert write_questions(tmp_path / "too-long", baseline=True).findings == []
     [right] = write_questions(tmp_path / "right", baseline=True, papers=OURS).findings
     assert (right.paper, right.ours, right.verdict) == (1, 1, "reached")
-    assert right.note == "it says coffee; 60% of 80 questions like it are right, chance 25%"
+    assert right.note == "it answers coffee; 60% of 80 questions like it are right, chance 25%"
     [wrong] = write_questions(tmp_path / "wrong", baseline=False, papers=replace(OURS, right=1)).findings
     assert (wrong.ours, wrong.verdict) == (0, "not reached")

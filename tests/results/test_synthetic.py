@@ -81,7 +81,7 @@ def table(made: Section, beginning: str) -> Table:
 
 def test_the_papers_tables_stand_beside_ours_with_ratios(tmp_path: Path) -> None:
     made = write_tasks(tmp_path, baseline=True)
-    even = {row[0]: row[1:] for row in table(made, "Accuracy with symbols drawn evenly").rows}
+    even = {row[0]: row[1:] for row in table(made, "Accuracy with symbols drawn uniformly").rows}
     assert even["paper: Pile, char"] == ("48.50%", "91.80%", "1.9x", "27.66%", "59.35%", "2.1x")
     assert even["paper: Github, 32k"][1] == "80.20%"
     assert even["ours: mixed, 128 characters"][0].startswith("20.0% (17.6% to 22.6%)")
@@ -118,11 +118,11 @@ def test_what_the_section_says_of_the_papers_lookup_numbers_is_so() -> None:
 
 def test_without_a_baseline_and_at_no_right_answer_at_all_there_is_no_ratio(tmp_path: Path) -> None:
     made = write_tasks(tmp_path)
-    ours = table(made, "Accuracy with symbols drawn evenly").rows[0]
+    ours = table(made, "Accuracy with symbols drawn uniformly").rows[0]
     assert ours[1] == "not measured"
     assert ours[3] == ""
     made = write_tasks(tmp_path, baseline=True, standard=0.0)
-    *_, mean = rows = table(made, "Accuracy with symbols drawn evenly").rows
+    *_, mean = rows = table(made, "Accuracy with symbols drawn uniformly").rows
     assert rows[0][3] == "no finite ratio"
     assert "ours" not in mean[3]
     assert len(made.findings) == 2  # and none about ratios
@@ -132,7 +132,7 @@ def test_runs_of_other_vocabularies_are_kept_and_equal_ones_replaced(tmp_path: P
     write_tasks(tmp_path, baseline=True, sweep=True)
     write_tasks(tmp_path, baseline=True, characters=False)
     made = write_tasks(tmp_path)
-    names = [row[0] for row in table(made, "Accuracy with symbols drawn evenly").rows]
+    names = [row[0] for row in table(made, "Accuracy with symbols drawn uniformly").rows]
     assert names[:3] == ["ours: mixed, 128 characters", "ours: mixed, 32,000 tokens", "paper: Pile, char"]
     assert [figure.name for figure in made.figures] == [
         "synthetic-accuracy",
@@ -151,7 +151,7 @@ def test_the_figures_can_be_drawn(tmp_path: Path, baseline: bool) -> None:
     legend = lookup.get_legend()
     assert legend is not None
     # Measured lines first, then what guessing gives.
-    told = [*ROLES[: 1 + baseline], "any value of the table"]
+    told = [*ROLES[: 1 + baseline], "any value in the table"]
     assert [text.get_text() for text in legend.get_texts()] == told
     assert [axes.get_title(loc="left") for axes in permutations] == [
         f"Permutation, {role}" for role in ROLES[: 1 + baseline]
@@ -192,7 +192,7 @@ def test_the_first_screen_compares_with_the_papers_corpus_and_its_mean_ratio(tmp
     assert (lookup.paper, lookup.ours, lookup.verdict) == (pytest.approx(0.918), 0.8, "not reached")
     assert (permutation.paper, permutation.ours) == (pytest.approx(0.5935), 0.5)
     assert (ratio.paper, ratio.ours, ratio.verdict) == (4.0, pytest.approx(4.0), "reached")
-    assert permutation.note == "beside Pile, char; demonstrations: 1 (the paper's not told)"
+    assert permutation.note == "beside Pile, char; demonstrations: 1 (not given in the paper)"
     wiki, *_ = write_tasks(tmp_path / "wiki", label="wiki alone", characters=False).findings
     assert (wiki.paper, wiki.verdict) == (pytest.approx(0.5935), "reached")
 

@@ -98,7 +98,7 @@ def test_our_numbers_stand_beside_the_papers(tmp_path: Path) -> None:
     assert f"{np.exp(at_end):.2f}" in cells(part)
     assert f"{np.exp(at_end + 0.1):.2f}" in cells(part)
     assert "Trained model tiny" in cells(part)
-    assert "its draws: 3" in part.figures[-1].caption
+    assert "Its draws: 3" in part.figures[-1].caption
     assert [len(table.rows) for table in part.tables] == [6, 1, 3, 3, 1]
 
 

@@ -79,6 +79,7 @@ def test_a_cell_is_as_dark_as_it_is_likely(tmp_path: Path) -> None:
         figure = draw(part.figures[0], theme)
         bat, java, bar = figure.axes
         assert bar.get_ylabel() == "probability"
+        assert (bat.get_ylabel(), java.get_ylabel()) == ("occurrence, symbols read", "")
         names = column_names(bat)
         assert names == [*LETTERS, "␣", "rest"]
         shown_OC = np.asarray(bat.collections[0].get_array())

@@ -277,6 +277,8 @@ def test_installed_python_packages(tmp_path: Path) -> None:
         UserError, match="no Python package 'nmpy' is installed here: install it, or did you mean 'numpy'"
     ):
         packages.installed_python(["nmpy"])
+    with pytest.raises(UserError, match=r"'nosuchpkg' is installed here: install it$"):
+        packages.installed_python(["nosuchpkg"])
     with pytest.raises(UserError, match=r"is installed in version .*, not 0.0.1: install that one"):
         packages.installed_python(["tyro==0.0.1"])
 
@@ -289,12 +291,13 @@ OFFLINE = "echo \"E: Failed to fetch, could not resolve 'mirror'\" >&2; exit 100
     [
         ({}, "debian:zlib1g-dev", "apt-get is not installed here: run it on Debian or Ubuntu"),
         ({}, "npm", "npm is not installed here: run it on a machine with Node.js"),
-        ({}, "npm:../evil", "'../evil' is no package's name: write npm:NAME"),
-        ({}, "debian:--help", "'--help' is no package's name"),
+        ({}, "npm:../evil", "'../evil' is not a package's name: write npm:NAME"),
+        ({}, "debian:--help", "'--help' is not a package's name"),
         ({}, "nowhere", "there is no folder nowhere: give folders, debian:NAME"),
         ({}, "missing.json", "missing.json is not the manifest of a collection"),
         ({"apt_cache": ""}, "debian:gnulib", "apt-get knows no package 'gnulib': run `apt-get update` first"),
         ({"apt_cache": "echo gnulib zlib1g"}, "debian:gnulip", "no package 'gnulip': did you mean 'gnulib'?"),
+        ({"apt_cache": "echo doschk"}, "debian:nosuchpkg", "no package 'nosuchpkg': check the name\n"),
         (
             {"apt_cache": "echo gnulib", "apt_get": OFFLINE},
             "debian",
@@ -346,6 +349,11 @@ def test_other_mistakes(folder: Path, tmp_path: Path) -> None:
         collect([str(folder)], tmp_path / "out", megabytes=float("nan"))
     with pytest.raises(UserError, match="exists already and is not empty"):
         collect([str(folder)], folder)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        UserError, match=r"Nothing can be written to .*/file/out \(Not a directory: .*/file\): choose"
+    ):
+        collect(["npm"], tmp_path / "file" / "out")  # before anything is downloaded
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no source code that could be taken"):
         collect([str(tmp_path / "empty")], tmp_path / "out")

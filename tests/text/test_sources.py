@@ -274,6 +274,9 @@ def test_empty_missing_and_binary(tmp_path: Path) -> None:
         texts(tmp_path / "binary.dat")
     with pytest.raises(UserError, match=r"did you mean .*empty\.txt\?"):
         texts(tmp_path / "emty.txt")
+    (tmp_path / "launch").mkdir()
+    with pytest.raises(UserError, match="nosuch: check the path"):
+        texts(tmp_path / "nosuch")
     with pytest.raises(UserError, match="does not exist either"):
         texts(tmp_path / "no" / "such.txt")
     with pytest.raises(UserError, match=r"did you mean stdlib\?"):

@@ -101,7 +101,7 @@ def test_mistyped_vocabularies(tmp_path: Path) -> None:
         load_vocab(str(tmp_path / "tokeniser.json"))
     with pytest.raises(UserError, match="does not exist either"):
         load_vocab(tmp_path / "nowhere" / "tokenizer.json")
-    with pytest.raises(UserError, match="is no vocabulary"):
+    with pytest.raises(UserError, match="is not a vocabulary"):
         load_vocab("what is this?")
     with pytest.raises(UserError, match="not a Hugging Face tokenizer file"):
         load_vocab(tmp_path / "tokenizer.json")

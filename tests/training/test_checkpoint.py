@@ -381,7 +381,7 @@ def test_what_another_library_says_is_cut_short(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(checkpoint, "_sha256", complain)
     store = CheckpointStore(tmp_path)
     store.save(1, {"w": jnp.zeros(3)}, notes={})
-    with pytest.raises(UserError, match=r"could not be written .*see to the disk") as error:
+    with pytest.raises(UserError, match=r"could not be written .*check the disk") as error:
         store.close()
     assert len(str(error.value)) < 400 + len(str(tmp_path))
 

@@ -138,7 +138,7 @@ def test_a_killed_process_stops_the_other_with_a_sentence(story: Story) -> None:
     assert victim.code == -signal.SIGKILL
     assert survivor.code == distributed.TRY_AGAIN
     assert survivor.said.splitlines()[-1].startswith(LOST)
-    assert "the run goes on from its newest checkpoint" in survivor.said.splitlines()[-1]
+    assert "the run continues from its newest checkpoint" in survivor.said.splitlines()[-1]
     assert story.seconds_to_stop < 60
 
 

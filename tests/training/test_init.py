@@ -16,7 +16,7 @@ from lexinvariant.cli.main import main
 from lexinvariant.cli.train import summary
 from lexinvariant.config import LexiconConfig
 from lexinvariant.model.weights import load_weights, save_model
-from lexinvariant.text import CharVocab, LetterVocab
+from lexinvariant.text import CharVocab, LetterVocab, prepare
 from lexinvariant.training.init import initial_params, with_settings_of
 from lexinvariant.training.metrics import read_metrics
 from tests.tiny_models import TINY, random_params
@@ -50,7 +50,7 @@ def test_a_run_starts_with_the_weights_and_says_what_it_changed(
     trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    assert main(["train", "--init", trained, *FEW, "--out", str(run)]) == 0
+    assert main(["train", *FEW, "--init", trained, "--out", str(run)]) == 0  # in any order
     out = capsys.readouterr().out
     rows = [row for row in read_metrics(run / "metrics.jsonl") if row["kind"] == "valid"]
     assert [row["step"] for row in rows] == [0, 2]
@@ -69,7 +69,7 @@ def test_a_run_starts_with_the_weights_and_says_what_it_changed(
 @pytest.mark.parametrize(
     ("kind", "changes", "options", "sentence"),
     [
-        ("learned", {}, "", "is a standard model: give --standard to go on with it as one"),
+        ("learned", {}, "", "is a standard model: give --standard to continue it as one"),
         (
             "permuted",
             {},
@@ -106,6 +106,18 @@ def test_weights_that_do_not_fit(
     assert sentence in error and error.count("\n") == 1
 
 
+def test_data_of_a_larger_vocabulary_are_told_that_of_the_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A larger vocabulary for the model would help nobody: its weights have none."""
+    place = save(tmp_path / "model", "permuted")
+    (tmp_path / "text.txt").write_text("some words\n" * 500)
+    prepare([str(tmp_path / "text.txt")], tmp_path / "data", progress=False)
+    few = [*FEW, "--data", str(tmp_path / "data"), "--out", str(tmp_path / "run")]
+    assert main(["train", "--init", place, *few]) == 2
+    assert "reads the vocabulary letters12 and" in capsys.readouterr().err
+
+
 def test_folders_that_hold_no_model(trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     damaged = tmp_path / "damaged"
     shutil.copytree(trained, damaged)
@@ -126,14 +138,16 @@ def valid_row(step: int, loss: float, **rest: float) -> dict[str, Any]:
 
 
 def test_a_run_says_when_it_was_too_short() -> None:
-    (line,) = summary([valid_row(10, 3.1)])
+    (line,) = summary([valid_row(10, 3.1)], "char128")
     assert line.startswith(
         "It has not learnt to infer what symbols mean: at the end of the context it predicts no better"
     )
-    assert line.endswith(
-        "train longer (--steps), or go on from a model that has learnt it (train --init bundled)."
-    )
-    (line,) = summary([valid_row(10, 2.5, tail_deciphered=0.2)])
+    assert "train with more --steps into another --out" in line
+    assert line.endswith("or start from a model that has learnt it (train --init bundled).")
+    (line,) = summary([valid_row(10, 3.1)], "letters12")
+    assert "more --steps into another --out" in line and "bundled" not in line, "which reads no letters12"
+    (line,) = summary([valid_row(10, 2.5, tail_deciphered=0.2)], "char128")
     assert "names 20% of the symbols, and frequency analysis 30%" in line
-    assert summary([valid_row(10, 3.1), valid_row(20, 2.0, tail_deciphered=0.9)]) == []
-    assert summary([{"step": 10, "tail_loss": 3.0, "tail_perplexity": 2.0}]) == [] == summary([])
+    assert summary([valid_row(10, 3.1), valid_row(20, 2.0, tail_deciphered=0.9)], "char128") == []
+    short = {"step": 10, "tail_loss": 3.0, "tail_perplexity": 2.0}
+    assert summary([short], "char128") == [] == summary([], "char128")

@@ -106,6 +106,30 @@ def test_letters_stay_letters_in_their_case_and_the_rest_is_kept(site: Site) -> 
         assert plain.isalpha() or plain == written
 
 
+def test_every_letter_of_a_text_is_enciphered(site: Site) -> None:
+    """A letter that stays gives words away."""
+    text = "Sch\u00f6ne Gru\u0308\u00dfe, \u041c\u043e\u0441\u043a\u0432\u0430!"
+    kept = []
+    for seed in range(5):
+        answer = site.post("/api/encipher", {"text": text, "into": "letters", "seed": seed}).json
+        plaintext = "Sch\u00f6ne Gr\u00fc\u00dfe, \u041c\u043e\u0441\u043a\u0432\u0430!"
+        undone = "".join(answer["key"].get(symbol, symbol) for symbol in answer["ciphertext"])
+        assert undone.lower() == plaintext.lower()
+        kept.append({c for c, p in zip(answer["ciphertext"], plaintext, strict=True) if c == p})
+    assert set.intersection(*kept) == set(" ,!")
+    answer = site.post("/api/encipher", {"text": text, "into": "ascii", "seed": 1}).json
+    assert "".join(answer["key"][symbol] for symbol in answer["ciphertext"]) == plaintext
+
+
+def test_a_crib_for_a_symbol_that_does_not_occur_is_noted(site: Site) -> None:
+    asked = {"text": "khoor Zruog", "alphabet": "letters"}
+    reading = site.post("/api/decipher", asked | {"cribs": {"m": "h", "K": "h", "z": "w"}}).json
+    assert reading["note"] == "The text has no 'm': a crib for that changes nothing."
+    assert site.post("/api/decipher", asked | {"cribs": {"k": "h"}}).json["note"] is None
+    as_signs = asked | {"alphabet": "ascii", "cribs": {"Z": "w", "z": "x"}}
+    assert "no 'z':" in site.post("/api/decipher", as_signs).json["note"]
+
+
 def test_the_examples(site: Site) -> None:
     examples = {example["name"]: example for example in site.get("/api/examples").json["examples"]}
     assert [examples[paper.name.lower()]["text"] for paper in PAPER_TEXTS] == [
@@ -137,7 +161,7 @@ def test_health(site: Site) -> None:
         ("/api/decipher", {"text": "abc", "cribs": {"a": 1}}, 422, "must be an object"),
         ("/api/decipher", {"text": "abc", "cribs": {"a": "xy"}}, 422, "each symbol to one character"),
         ("/api/decipher", {"text": "abc", "cribs": {"a": "7"}}, 422, "a cannot stand for 7: give one letter"),
-        ("/api/decipher", {"text": "abc", "cribs": {"7": "a"}}, 422, "7 is no cipher symbol"),
+        ("/api/decipher", {"text": "abc", "cribs": {"7": "a"}}, 422, "7 is not a cipher symbol"),
         (
             "/api/decipher",
             {"text": "abc", "cribs": {"a": "x"}, "crib_text": "y"},

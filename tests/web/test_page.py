@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -156,7 +157,7 @@ def test_a_symbol_is_pinned_and_freed_again(visit: Any) -> None:
     page.locator("#rows button").filter(has_text="k").first.click()
     page.fill("#pin-to", "q")
     page.click(".pin button[type=submit]")
-    assert "z is pinned to q already" in page.inner_text("#inspector [role=alert]")
+    assert "z is already pinned to q" in page.inner_text("#inspector [role=alert]")
 
     page.locator("#stage .cell.pinned").first.click()
     page.get_by_role("button", name="Unpin", exact=True).click()
@@ -202,7 +203,7 @@ def test_numbers_are_noticed_and_the_next_text_is_looked_at_anew(visit: Any) -> 
     page.select_option("#alphabet", "letters")
     paste(page, TEXT)
     assert (page.input_value("#notation"), page.input_value("#alphabet")) == ("auto", "auto")
-    assert page.inner_text("#length").startswith(f"{len(TEXT)} symbols")
+    assert page.inner_text("#length").startswith(f"{len(TEXT)} characters")
     page.click("#go")
     settle(page)
     assert len(page.inner_text("#plaintext")) == len(TEXT)
@@ -217,7 +218,7 @@ def test_the_verdict_comes_first_and_says_why(visit: Any) -> None:
         page.inner_text("#verdict-sentence")
         == "A Caesar cipher: English, every letter moved 3 places on (ROT-3)."
     )
-    assert "99% of the symbols are expected to be right" in page.inner_text("#verdict-figure")
+    assert page.inner_text("#verdict-figure") == "Over 99% of the symbols are expected to be right."
     assert page.get_attribute("#verdict", "data-status") == "read"
     assert page.inner_text("#news").startswith("A Caesar cipher")
     page.click("#why summary")
@@ -233,6 +234,54 @@ def test_a_text_that_no_key_of_symbols_gives_is_shown_letter_by_letter(visit: An
     assert "the key word lantern" in page.inner_text("#verdict-sentence")
     assert page.inner_text("#plaintext").startswith("meet me by the old stone bridge")
     assert page.locator("#stage .cell.unread").count() == 0
+    assert "there is no key of symbols to show, and nothing to pin" in page.inner_text("#map-about")
+    page.locator("#stage .cell").first.click()
+    for of_a_key in ("#map", "#rows", "#inspector", "#slider"):
+        assert page.is_hidden(of_a_key)
+    decipher(page)
+    assert page.is_visible("#map")
+    assert page.is_visible("#pin-to")
+    assert page.inner_text("#map-about").startswith("Each row is a symbol")
+
+
+def test_a_text_that_no_key_of_symbols_gives_is_not_played_as_if_one_did(visit: Any) -> None:
+    page = visit("/#columns", reduced_motion="no-preference")
+    page.wait_for_selector("#rows button", state="attached")
+    assert page.evaluate("document.body.classList.contains('solved')")
+    assert page.inner_text("#plaintext").startswith("thekeeperofthelighthouse")
+
+
+def test_what_stands_beside_the_curves_does_not_overlap(visit: Any) -> None:
+    page = visit()
+    page.evaluate(
+        """async () => {
+          const { Inspector } = await import("/inspector.js");
+          const inspector = new Inspector({});
+          const sign = { characters: [..."gjpqy"], size: 5, rows: [{ symbol: "x" }] };
+          const asLikely = { lengths: [1, 2], table: Array(10).fill(0.2), places: [[0, 1]], n: 2 };
+          inspector.build({ ...sign, ...asLikely }, 0, false);
+          document.getElementById("result").hidden = false;
+        }"""
+    )
+
+    def boxes(place: str) -> list[dict[str, float]]:
+        found = [element.bounding_box() for element in page.locator(f".story{place}").all()]
+        return sorted(found, key=lambda box: box["y"])
+
+    [whole], [caption] = boxes(""), boxes(" text.foot")
+    labels, ticks = boxes(" text:not(.foot)"), boxes(" .tick")
+    assert (len(labels), len(ticks)) == (5, 2)
+    assert all(tick["y"] + tick["height"] <= caption["y"] for tick in ticks)
+    assert all(a["y"] + a["height"] <= b["y"] + 0.5 for a, b in pairwise(labels))
+    assert all(label["x"] + label["width"] <= whole["x"] + whole["width"] for label in labels)
+
+
+def test_examples_of_one_group_stand_beside_its_title(visit: Any) -> None:
+    page = visit(viewport={"width": 800, "height": 900})
+    chips = [chip.bounding_box() for chip in page.locator(".chips").first.locator(".chip").all()]
+    firsts = [b for a, b in pairwise(chips) if b["y"] > a["y"]]
+    assert firsts  # there are several rows
+    assert {chip["x"] for chip in firsts} == {chips[0]["x"]}
 
 
 def test_the_language_is_told_and_can_be_chosen(visit: Any) -> None:
@@ -274,10 +323,29 @@ def test_a_link_holds_the_text_and_what_is_said_of_it(visit: Any) -> None:
     assert other.inner_text("#plaintext") == page.inner_text("#plaintext")
 
 
+def test_what_a_link_says_and_nobody_knows_is_told(visit: Any) -> None:
+    page = visit("/#text=khoor+zruog&language=klingon&notation=foo&unspaced=maybe&crib=a&alphabet=letters")
+    settle(page)
+    page.wait_for_selector("#rows button")
+    left_out = "notation=foo, language=klingon, unspaced=maybe, crib=a."
+    assert page.inner_text("#trouble").endswith(f"unknown here and were left out: {left_out}")
+    assert (page.input_value("#language"), page.input_value("#alphabet")) == ("auto", "letters")
+    page.click("#go")
+    settle(page)
+    assert page.is_hidden("#trouble")
+
+
+def test_a_known_word_that_did_not_help_is_told(visit: Any) -> None:
+    page = visit()
+    page.fill("#crib-words", "stop")
+    decipher(page, "Wkh nhbv duh xqghu wkh vwrqh.")
+    assert "put in as whole words" in page.inner_text("#note")
+
+
 def test_signs_of_several_characters_stay_whole(visit: Any) -> None:
     page = visit()
     page.fill("#text", "\u2764\ufe0f\U0001f1ea\U0001f1fa \u2764\ufe0f")
-    assert page.inner_text("#length") == "4 symbols, 3 different"
+    assert page.inner_text("#length") == "4 characters, 3 different"
     page.click("#go")
     page.wait_for_selector("#rows button")
     settle(page)
@@ -462,10 +530,10 @@ def test_a_text_in_made_up_words_is_read(visit: Any) -> None:
     assert cells.first.locator("i").text_content() == first  # the commonest word
     cells.first.hover()
     assert page.locator("#words-text .cell.marked").count() == 4
-    assert "In truth it is “the”." in page.inner_text("#word-body .says")
+    assert "The right word is “the”." in page.inner_text("#word-body .says")
     assert "of 19 are right" in page.inner_text("#words-facts")
     cells.nth(1).hover()
-    assert "In truth it is “name”." in page.inner_text("#word-body .says")
+    assert "The right word is “name”." in page.inner_text("#word-body .says")
     assert page.locator("#word-body .word-bar").count() == 5
     assert "words expected to be right" in page.inner_text("#news")
 

@@ -74,7 +74,7 @@ def test_a_port_in_use_is_told_at_once(tiny_model: Path, capsys: pytest.CaptureF
         port = taken.getsockname()[1]
         assert main(["serve", "--model", str(tiny_model), "--port", str(port)]) == 2
     error = capsys.readouterr().err
-    assert f"Nothing can listen at 127.0.0.1 port {port}" in error
+    assert f"Cannot listen on 127.0.0.1 port {port}" in error
     assert error.count("\n") == 1
 
 
@@ -82,8 +82,8 @@ def test_a_port_in_use_is_told_at_once(tiny_model: Path, capsys: pytest.CaptureF
     ("options", "sentence"),
     [
         (["--port", "70000"], "There is no port 70000"),
-        (["--host", "no.such.host.invalid", "--port", "0"], "Nothing can listen at no.such.host.invalid"),
-        (["--time-limit", "0"], "leaves none to answer"),
+        (["--host", "no.such.host.invalid", "--port", "0"], "Cannot listen on no.such.host.invalid"),
+        (["--time-limit", "0"], "leaves no time to answer"),
         (["--model", "nowhere/at/all", "--port", "0"], "There is no folder"),
     ],
 )

@@ -53,7 +53,7 @@ class PermutingCollator:
         if with_labels and batch["labels"].shape != batch["input_ids"].shape:
             raise UserError(
                 f"Labels of the shape {tuple(batch['labels'].shape)} do not belong to input_ids of the shape "
-                f"{tuple(batch['input_ids'].shape)}: where labels are no tokens, use permute_labels=False."
+                f"{tuple(batch['input_ids'].shape)}: if labels are not tokens, use permute_labels=False."
             )
         permuted = zip(names, self._permuted(*(batch[name] for name in names)), strict=True)
         batch.update(permuted)  # of its own type: Transformers' batches have methods

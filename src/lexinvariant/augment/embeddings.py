@@ -20,6 +20,9 @@ from torch.autograd.function import once_differentiable
 from lexinvariant.augment.permuter import check_probability
 from lexinvariant.errors import UserError
 
+# The attribute of a model's input embedding that says whose hooks it has.
+_IN_USE = "_lexinvariant_randomised"
+
 
 class DrawnTables(NamedTuple):
     """What makes the tables of a batch's sequences."""
@@ -38,8 +41,8 @@ def randomise_embeddings(
 ) -> "RandomisedEmbeddings":
     """Give a share p of the token types of each sequence random embeddings while `model` is in training mode.
 
-    The model is changed by hooks, until `remove()` or the end of a `with` block. Random numbers are PyTorch's, as those
-    of dropout. Types of `special_ids` keep their embeddings. `outputs` also reads the types out with the random rows:
+    The model is changed by hooks, until `remove()`, the end of a `with` block, or another call, whose hooks take the
+    place of these. Random numbers are PyTorch's, as those of dropout. Types of `special_ids` keep their embeddings. `outputs` also reads the types out with the random rows:
     those of the input where the embeddings are tied, else the same directions with the norms of the output's rows.
     """
     return RandomisedEmbeddings(model, p, special_ids=special_ids, outputs=outputs)
@@ -67,6 +70,9 @@ class RandomisedEmbeddings:
             raise UserError(
                 "All ids of the vocabulary are special, so no embedding could be random: leave some out."
             )
+        if earlier := getattr(self._embedding, _IN_USE, None):  # a cell of a notebook that is run again
+            earlier.remove()
+        setattr(self._embedding, _IN_USE, self)
         self._hooks = [self._embedding.register_forward_hook(self._embed)]
         if readout is not None:
             self._hooks.append(readout.register_forward_hook(self._read_out))
@@ -75,6 +81,8 @@ class RandomisedEmbeddings:
         """Leave the model as it was."""
         for hook in self._hooks:
             hook.remove()
+        if getattr(self._embedding, _IN_USE, None) is self:
+            delattr(self._embedding, _IN_USE)
 
     def __enter__(self) -> Self:
         return self
@@ -169,7 +177,7 @@ def _both_ends(model: nn.Module, outputs: bool) -> tuple[nn.Module, nn.Module | 
     """The model's input embedding and, if it is wanted, its readout."""
     if not hasattr(model, "get_input_embeddings"):
         raise UserError(
-            f"{type(model).__name__} is no model of Transformers, as it has no get_input_embeddings: permute tokens "
+            f"{type(model).__name__} is not a Transformers model, as it has no get_input_embeddings: permute tokens "
             "with TokenPermuter."
         )
     if getattr(model.config, "is_encoder_decoder", False):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.augment.shuffle import Array, Stream, happens, hashed, like, namespace, shuffle
-from lexinvariant.checks import check_seed
+from lexinvariant.checks import check_seed, whole_number
 from lexinvariant.errors import UserError
 
 # Hugging Face's and PyTorch's mark of a label that is not to be predicted.
@@ -74,8 +74,9 @@ class TokenPermuter:
             check_probability(self.p)
         if self.unit not in ("position", "type"):
             raise UserError(f'unit is "position" or "type", and not {self.unit!r}.')
-        if not isinstance(self.vocab_size, int) or not 1 <= self.vocab_size < 2**31:
-            raise UserError(f"vocab_size is a number of ids, from 1 to 2^31 - 1, and not {self.vocab_size}.")
+        object.__setattr__(self, "vocab_size", whole_number(self.vocab_size, "vocab_size", least=1))
+        if self.vocab_size >= 2**31:
+            raise UserError(f"vocab_size is {self.vocab_size}: give a number of at most 2^31 - 1.")
         check_seed(self.seed)
         if isinstance(self.special_ids, (str, bytes)) or not isinstance(self.special_ids, Iterable):
             raise UserError(f"special_ids is a list of ids, and not {self.special_ids!r}.")
@@ -209,6 +210,12 @@ def _as_ids(tok_BT: Array, vocab_size: int) -> Array:
     if "int" not in str(ids_BT.dtype):
         raise UserError(
             f"Token ids are integers, and not {ids_BT.dtype}: give the ids and not embeddings or text."
+        )
+    # Any id may become any other, and one that is too large for the type would wrap around without a word.
+    if (largest := namespace(ids_BT).iinfo(ids_BT.dtype).max) < vocab_size - 1:
+        raise UserError(
+            f"The batch is of the type {ids_BT.dtype}, which ends at {largest}, and the vocabulary at "
+            f"{vocab_size - 1}: give the ids in a wider type, such as int32."
         )
     if len(ids_BT.shape) != 2:
         raise UserError(

@@ -14,18 +14,19 @@ from rich.table import Table
 
 from lexinvariant import presets
 from lexinvariant.errors import UserError
+from lexinvariant.files import check_can_write
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Measure training speed and memory (solvers of ciphers: `lexinvariant experiment decipher`), in one run: the bf16
-    matmul ceiling; a preset's training step; the same without its deciphering head; the paper's Gaussian rows, for
-    the symbols that occur and the readout "seen"; the standard LM; the naive construction, a Gaussian row for every
-    symbol and the readout "full"; and a PyTorch decoder of the same dimensions where PyTorch is installed.
+    """Measure training speed and memory (for cipher solvers see `lexinvariant experiment decipher`). One run covers
+    the bf16 matmul ceiling; a preset's training step; the same without its deciphering head; the paper's Gaussian
+    rows, for the symbols that occur and the readout "seen"; the standard LM; the naive construction, with a Gaussian
+    row for every symbol and the readout "full"; and, where PyTorch is installed, a PyTorch decoder of the same size.
 
-    Tokens are drawn evenly, so that at a large vocabulary nearly all of a sequence are distinct. Memory is what one
-    step's program holds on a device: state, batch and everything between. FLOP are those of the layers; the readout's
-    are not counted.
+    Tokens are drawn uniformly, so with a large vocabulary nearly all tokens of a sequence differ. Memory is what one
+    step's program holds on a device: state, batch and all intermediates. FLOP are those of the layers, without the
+    readout.
 
     example: lexinvariant bench train --preset paper-32k --out bench.json
     """
@@ -35,17 +36,17 @@ class Arguments:
     preset: str = "paper-char"
     """The model and batch to train, as for `lexinvariant train`."""
     batch_size: int = 0
-    """Sequences a step; 0 is the preset's."""
+    """Sequences per step; 0: the preset's."""
     n_layers: int = 0
-    """Layers; 0 is the preset's. Fewer make a rehearsal quick."""
+    """Layers; 0: the preset's. Fewer make a quick trial."""
     quick: bool = False
-    """Only the preset, the standard LM and the peer: half of the time, most of which is spent on compiling."""
+    """Only the preset, the standard LM and the PyTorch decoder: half the time, most of which goes into compiling."""
     torch: bool = True
-    """Measure the PyTorch peer too."""
+    """Measure the PyTorch decoder too."""
     kernels: int = 0
-    """Print this many of the longest GPU kernels of the preset's step."""
+    """Print this many of the slowest GPU kernels in the preset's step."""
     repeats: int = 5
-    """Groups of steps to time; the median counts."""
+    """Groups of steps to time; the median is reported."""
     out: Path = Path("bench-train.json")
     """Where the numbers go."""
 
@@ -54,6 +55,7 @@ def main(argv: list[str]) -> int:
     if argv[:1] == ["decipher"]:
         raise UserError("`bench decipher` is an experiment now: run `lexinvariant experiment decipher`.")
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant bench")
+    check_can_write(arguments.out)
     has_torch = arguments.torch and importlib.util.find_spec("torch") is not None
     if has_torch:  # half of the memory, so that it has room in the same process
         os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.5")
@@ -77,15 +79,17 @@ def main(argv: list[str]) -> int:
     console.print(_table(arguments.preset, result))
     if not arguments.quick:
         console.print(
-            "(gaussian, readout full) is the naive construction: in each sequence a Gaussian row for every symbol, and "
-            "a softmax over them all."
+            "(gaussian, readout full) is the naive construction: a Gaussian row for every symbol in each sequence, and "
+            "a softmax over all of them."
         )
     for kernel in result["kernels"]:
         console.print(
             f"{kernel['ms']:9.3f} ms  {kernel['launches']:4d}x  {kernel['name'][:90]}", highlight=False
         )
     if arguments.torch and not has_torch:
-        console.print("PyTorch is not installed, so there is no peer: pip install 'lexinvariant[torch]'.")
+        console.print(
+            "PyTorch is not installed, so its decoder was not measured: pip install 'lexinvariant[torch]'."
+        )
     arguments.out.write_text(json.dumps({"preset": arguments.preset, **result}, indent=2) + "\n", "utf-8")
     console.print(f"Wrote {arguments.out}.")
     return 0
@@ -93,7 +97,7 @@ def main(argv: list[str]) -> int:
 
 def _table(preset: str, result: dict[str, Any]) -> Table:
     shape = f"{result['batch_size']} x {result['context']} tokens of {result['vocab_size']:,}"
-    table = Table(title=f"{preset}, {shape} a step, on {result['device']}", box=box.SIMPLE_HEAD, padding=0)
+    table = Table(title=f"{preset}, {shape} per step, on {result['device']}", box=box.SIMPLE_HEAD, padding=0)
     table.add_column("a training step")
     for column in ("ms", "of standard", "tokens/s", "TFLOP/s", "of ceiling", "GB"):
         table.add_column(column, justify="right", no_wrap=True)

@@ -36,7 +36,7 @@ autoload -Uz bashcompinit && bashcompinit
 
 @dataclass(frozen=True)
 class Arguments:
-    """Print a script that lets your shell complete commands, presets, experiments and options.
+    """Print a script with which your shell completes commands, presets, experiments and options.
 
     examples:
       lexinvariant completion bash > ~/.local/share/bash-completion/completions/lexinvariant
@@ -45,7 +45,7 @@ class Arguments:
     """
 
     shell: Annotated[Literal["bash", "zsh", "tcsh"], tyro.conf.Positional]
-    """The shell that is to read the script."""
+    """The shell to print it for."""
 
 
 def main(argv: list[str]) -> int:

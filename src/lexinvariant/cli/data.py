@@ -18,17 +18,21 @@ from lexinvariant.text.manifest import MANIFEST_FILE
 
 FEWEST_HELD_OUT = 5
 """Fewest documents of a held-out split whose loss can be relied on."""
+FEWEST_TOKENS = 5_000
+"""The same of its tokens, where one or two long texts are each cut into all splits."""
+MANY_DROPPED = 0.05
+"""Share of characters without which a text is another one."""
 
 
 @dataclass(frozen=True)
 class Prepare:
-    """Turn text into token shards that training reads.
+    """Turn text into token shards for training.
 
     Sources: text files, folders, JSON Lines (.jsonl, also .gz .xz .zst), Parquet, `stdlib`, `hub:NAME` (ready names:
-    pile, wiki40b, github), `records:N` (N documents of made-up records, which teach to reason about symbols), `sums:N`
-    (sums in words, a language that is learnt in minutes). Options of a source follow a question mark:
-    `prose.jsonl.xz?fold=letters` (a to z alone), `?fold=words` (each word one symbol), `?limit=1000`. A document's tag
-    is what its source begins with.
+    pile, wiki40b, github), `records:N` (N documents of made-up records, which teach reasoning about symbols), `sums:N`
+    (sums in words, a language learnt in minutes). Options of a source follow a question mark:
+    `prose.jsonl.xz?fold=letters` (only a to z), `?fold=words` (each word one symbol), `?limit=1000`. A document's tag
+    is how its source begins.
 
     examples:
       lexinvariant data prepare stdlib data/stdlib
@@ -42,31 +46,32 @@ class Prepare:
     paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE ... OUT")]
     """One or more sources, then the folder to write, which may be on an object store: s3://bucket/mine."""
     vocab: str = "char128"
-    """char128, a tokenizer.json, a folder that holds one, or the name of one on the Hub."""
+    """char128, a tokenizer.json or a folder with one, or the name of a tokenizer on the Hub."""
     valid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")] = ()
-    """Sources of the validation split; without any, documents are split by a hash of their names."""
+    """Sources of the validation split. Default: some documents, chosen by a hash of their names."""
     test: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")] = ()
-    """Sources of the test split."""
+    """Sources of the test split; by default as for --valid."""
     valid_fraction: float = 0.01
-    """Share of the documents that is held out for validation, where no sources are named."""
+    """Share of documents held out for validation if --valid is not given."""
     test_fraction: float = 0.01
-    """Share of the documents that is held out for testing, where no sources are named."""
+    """Share of documents held out for testing if --test is not given."""
     tags: Annotated[tuple[str, ...], tyro.conf.arg(metavar="TAG ...")] = ()
-    """Take only documents with one of these tags: `wiki` takes those whose source begins with wiki:."""
+    """Keep only documents with one of these tags: `wiki` keeps those whose source begins with wiki:."""
     exclude_tags: Annotated[tuple[str, ...], tyro.conf.arg(metavar="TAG ...")] = ()
-    """Leave out documents with one of these tags, such as log:loghub."""
+    """Leave out documents with any of these tags, such as log:loghub."""
     overwrite: bool = False
-    """Replace a corpus that is already there."""
+    """Replace an existing corpus."""
 
 
 @dataclass(frozen=True)
 class Collect:
     """Gather source code in many languages as JSON Lines, for `data prepare`.
 
-    Sources: `debian` and `npm` (packages that are known to hold much of it), debian:NAME[=VERSION], npm:NAME[@VERSION],
+    Sources: `debian` and `npm` (packages known to contain a lot of code), debian:NAME[=VERSION], npm:NAME[@VERSION],
     `python` (all installed packages), python:NAME[==VERSION], folders such as /usr/include, and the collection.json of
-    an earlier collection, for the same packages again. Packages are downloaded with apt-get and npm, and neither
-    installed nor run. Python's standard library is never taken, nor copies of it. Tags are code-c, code-rust and so on.
+    an earlier collection, for the same packages again. Packages are downloaded with apt-get and npm, but neither
+    installed nor run. Python's standard library, and copies of it, are never taken. Tags are code-c, code-rust and so
+    on.
 
     examples:
       lexinvariant data collect debian npm data/code
@@ -75,15 +80,15 @@ class Collect:
     """
 
     paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE ... OUT")]
-    """One or more sources, then the folder to write: train, valid and test.jsonl.xz, and collection.json, which lists
+    """One or more sources, then the folder to write: train, valid and test.jsonl.xz, and a collection.json that lists
     packages, versions, hashes and licences."""
     languages: Annotated[tuple[str, ...], tyro.conf.arg(metavar="LANGUAGE ...")] = ()
     """Only these languages: c, cpp, css, go, html, javascript, python, rust, shell, sql, typescript."""
     megabytes: float | None = None
-    """At most so much text of a language, from all packages alike, and of Python 2.5 times as much. Default: 12, or as
+    """Most text to take of each language (2.5 times as much of Python), evenly from all packages. Default: 12, or what
     the collection.json says."""
     newer_versions: bool = False
-    """Where Debian no longer has the version of a package that is asked for, take the version that there is."""
+    """If Debian no longer has the requested version of a package, take the one it has."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class Check:
     """
 
     corpus: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CORPUS")]
-    """A folder that `data prepare` or `data collect` wrote."""
+    """A folder written by `data prepare` or `data collect`."""
 
 
 def summary(manifest: Manifest) -> str:
@@ -108,19 +113,35 @@ def summary(manifest: Manifest) -> str:
     )
 
 
-def warn_of_few_documents(manifest: Manifest, splits: Sequence[str]) -> None:
-    """Warn where the hash of the documents' names has held out too few of them."""
-    total = sum(map(manifest.documents, SPLITS))
+def warn_of_little_held_out(manifest: Manifest, splits: Sequence[str]) -> None:
+    """Warn where too little was held out: by the hash of the documents' names, or of one or two texts."""
+    documents, tokens = sum(map(manifest.documents, SPLITS)), sum(map(manifest.tokens, SPLITS))
     for split in splits:
         n = manifest.documents(split)
         # One or two long texts are each cut into train, valid and test: then all splits have as many documents.
-        if 0 < n < min(FEWEST_HELD_OUT, manifest.documents("train")):
-            fraction = min(0.2, math.ceil(100 * 4 * FEWEST_HELD_OUT / total) / 100)
-            print(
-                f"lexinvariant: warning: the {split} split has {n} of {total:,} documents, too few for a loss to "
-                f"rely on: give --{split}-fraction {fraction:g}, or held-out text with --{split} SOURCE.",
-                file=sys.stderr,
-            )
+        if n < min(FEWEST_HELD_OUT, manifest.documents("train")):
+            what, wanted = f"{n} of {documents:,} documents", 4 * FEWEST_HELD_OUT / documents
+        elif manifest.tokens(split) < FEWEST_TOKENS:
+            what, wanted = f"{manifest.tokens(split):,} of {tokens:,} tokens", FEWEST_TOKENS / tokens
+        else:
+            continue
+        fraction = min(0.2, math.ceil(100 * wanted) / 100)
+        is_enough = 0.2 * documents >= 1 or 0.2 * tokens >= FEWEST_TOKENS
+        larger = f"--{split}-fraction {fraction:g}" if is_enough else "more text"
+        print(
+            f"lexinvariant: warning: the {split} split has {what}, too few for a loss to rely on: give {larger}, or "
+            f"held-out text with --{split} SOURCE.",
+            file=sys.stderr,
+        )
+
+
+def warn_of_dropped_characters(manifest: Manifest) -> None:
+    if manifest.dropped_share > MANY_DROPPED:
+        print(
+            f"lexinvariant: warning: {manifest.dropped_share:.0%} of the characters have no place in {manifest.vocab} "
+            "and were dropped: to keep them, give a tokenizer that `lexinvariant tokenizer train` has made as --vocab.",
+            file=sys.stderr,
+        )
 
 
 def warn_of_kinds_not_held_out(corpus: Corpus, splits: Sequence[str]) -> None:
@@ -167,8 +188,11 @@ def _collect(arguments: Collect) -> None:
 
 def _prepare(arguments: Prepare) -> None:
     *sources, out = _sources_and_out(arguments.paths, "prepare")
-    named = {"valid": arguments.valid, "test": arguments.test}
-    by_fraction = [split for split, sources in named.items() if not sources]
+    chosen = {
+        "valid": (arguments.valid, arguments.valid_fraction),
+        "test": (arguments.test, arguments.test_fraction),
+    }
+    by_fraction = [split for split, (named, fraction) in chosen.items() if fraction and not named]
     replaces = arguments.overwrite
     with uploaded(out, kind="prepared corpus", recognised_by=MANIFEST_FILE, replaces=replaces) as folder:
         manifest = prepare(
@@ -183,7 +207,8 @@ def _prepare(arguments: Prepare) -> None:
             exclude_tags=arguments.exclude_tags,
             overwrite=replaces,
         )
-        warn_of_few_documents(manifest, by_fraction)
+        warn_of_dropped_characters(manifest)
+        warn_of_little_held_out(manifest, by_fraction)
         warn_of_kinds_not_held_out(Corpus.open(folder), by_fraction)
     print(f"Wrote {out}: {summary(manifest)}.")
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -27,7 +28,8 @@ LEVELS = ((0.9, "green"), (0.6, "yellow"), (0.0, "bold red underline"))
 LONGEST_KEY_LINE = 100
 NOT_READ = 3
 """Exit status where the verdict is that the text was not read."""
-_CRIB = re.compile(r"(.[^=]*)=(.)(?:,|$)", re.DOTALL)  # the symbol itself may be "=" or ","
+# The symbol itself may be "=", "," or a space; other spaces may stand on either side of a pair and of its "=".
+_CRIB = re.compile(r"\s*(.[^=]*)=\s*?(.)\s*(?:,|$)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Arguments:
     crib_text: str | None = None
     """The known beginning of the plaintext."""
     crib_word: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """A word from somewhere in the plaintext, tried wherever it fits; may be given several times."""
+    """A whole word from somewhere in the plaintext, tried wherever it fits; may be given several times."""
     alphabet: Literal["auto", "letters", "ascii"] = "auto"
     """What is enciphered: letters (the rest is kept), ascii (everything, including spaces), or auto to detect it."""
     unspaced: bool = False
@@ -88,6 +90,7 @@ def main(argv: list[str]) -> int:
         "top": arguments.top,
     }
     keep_compiled_programs()
+    from lexinvariant.decipher.arguments import note_on_cribs
     from lexinvariant.decipher.language import AUTO, load_language
     from lexinvariant.decipher.solve import Solver
 
@@ -102,10 +105,13 @@ def main(argv: list[str]) -> int:
     if arguments.many:
         return NOT_READ if read_many(solver, text, options, console, as_json=arguments.json) else 0
     found = solver.read([text], **options)[0]
+    note = note_on_cribs(found, options["cribs"], arguments.crib_word)
     if arguments.json:
-        print(json.dumps(found.to_json(), ensure_ascii=False))
+        print(json.dumps(found.to_json() | {"note": note}, ensure_ascii=False))
     else:
         show(found, console)
+        if note is not None:
+            print(f"note: {note}", file=sys.stderr)
     return NOT_READ if found.verdict.status == "unread" else 0
 
 
@@ -130,7 +136,7 @@ def _cribs(given: Sequence[str]) -> dict[str, str]:
                 raise UserError(
                     f"The crib {pairs!r} is not of the form CIPHER=plain, such as --crib X=e or X=e,Y=t."
                 )
-            symbol, plain, start = pair[1], pair[2], pair.end()
+            symbol, plain, start = pair[1].rstrip() or pair[1], pair[2], pair.end()
             if cribs.setdefault(symbol, plain) != plain:
                 raise UserError(
                     f"The cribs contradict each other: {symbol} cannot be both {cribs[symbol]} and {plain}."

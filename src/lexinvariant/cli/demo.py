@@ -9,7 +9,9 @@ import tyro
 from lexinvariant import presets
 from lexinvariant.cli import decipher
 from lexinvariant.cli.terminal import plain_console
-from lexinvariant.text import Corpus, MarkovLanguage, prepare
+from lexinvariant.config import TrainConfig
+from lexinvariant.files import check_can_fill
+from lexinvariant.text import Corpus, Manifest, MarkovLanguage, prepare
 
 CIPHERTEXT = (
     "Z rtacotr ay rth dhj jd j ijln jqi hqixhdd laji rtjr uh tji rjnhq uzrtacr jdnzqo uthlh zr "
@@ -22,18 +24,24 @@ HELD_OUT = 0.15
 
 @dataclass(frozen=True)
 class Arguments:
-    """Decipher a text with the bundled model, train a lexinvariant and a standard model, and measure the bundled one
-    as the paper does: about two minutes on two cores.
+    """Decipher a text with the bundled model, train a small lexinvariant and a small standard model, and run the
+    paper's measurements on the bundled one: about two minutes on two cores.
 
     example: lexinvariant demo --out demo
     """
 
     out: Path = Path("demo")
-    """Where everything is written; a second call uses what is there."""
+    """Where everything is written; a second call reuses what is there."""
+
+
+def told_of_training(config: TrainConfig, manifest: Manifest) -> str:
+    read = config.steps * config.tokens_per_step
+    return f"It was trained on {read:,} of its {manifest.tokens('train'):,} characters."
 
 
 def main(argv: list[str]) -> int:
     out = tyro.cli(Arguments, args=argv, prog="lexinvariant demo").out
+    check_can_fill(out)
     from lexinvariant.api import load
     from lexinvariant.decipher.solve import Solver
     from lexinvariant.experiments.registry import Pair
@@ -56,7 +64,7 @@ def main(argv: list[str]) -> int:
     short = {"data.path": str(corpus), "steps": 200}
     config = presets.as_standard(presets.preset("char-tiny")).changed(short)
     standard = load(train(config, out / "standard", "standard").model_folder)
-    print(f"   It was trained on {Corpus.open(corpus).manifest.tokens('train'):,} characters. A sample:\n")
+    print(f"   {told_of_training(config, Corpus.open(corpus).manifest)} A sample:\n")
     print("   " + standard.generate("def ", 200, temperature=0.7).replace("\n", "\n   "))
 
     print(
@@ -70,9 +78,9 @@ def main(argv: list[str]) -> int:
         )
     prompt = MarkovLanguage().vocab.decode(MarkovLanguage().split("test", 48)[np.array([0])].tok_BT[0])
     renamed = prompt.translate(str.maketrans("abcdefghijkl", "★☆●○■□▲△◆◇♠♣"))
-    print(f"   It goes on with  {prompt} -> {tiny.generate(prompt, 24)}")
-    print(f"   and just so with {renamed} -> {tiny.generate(renamed, 24)}")
-    print("   (A symbol that has not occurred before has no name of its own, and gets any that is free.)")
+    print(f"   It continues     {prompt} -> {tiny.generate(prompt, 24)}")
+    print(f"   and likewise     {renamed} -> {tiny.generate(renamed, 24)}")
+    print("   (A symbol that has not occurred before has no name of its own, and gets any free one.)")
 
     print(
         "\n5. The paper's experiments on the bundled model, with Python's own source as text, at small sizes."

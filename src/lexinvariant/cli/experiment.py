@@ -14,10 +14,10 @@ def main(argv: list[str]) -> int:
     """Dispatch on the name of the experiment."""
     if not argv or argv[0] in ("-h", "--help"):
         print("usage: lexinvariant experiment NAME [options]\n")
-        print("Run one experiment and write its rows as JSON lines.\n")
+        print("Run one experiment and write its results as rows of JSON.\n")
         for experiment in EXPERIMENTS:
             print(f"  {experiment.name:<12} {experiment.about}")
-        print("\nOptions of one experiment: lexinvariant experiment NAME --help")
+        print("\n`lexinvariant experiment NAME --help` lists an experiment's options.")
         print("example: lexinvariant experiment theory --quick --out runs/theory")
         return 0
     experiment, rest = find_experiment(argv[0]), argv[1:]

@@ -18,14 +18,14 @@ class Arguments:
     """
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """A run's folder, as given to `train --out`; or a model, to be written in another precision."""
+    """A run's folder, as given to `train --out`; or a model, to write it in another precision."""
     out: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
-    """The folder to write; it may be on an object store, as may the run."""
+    """The folder to write. Both may be on an object store."""
     precision: Literal["float32", "bfloat16", "int8", "int6"] = "float32"
-    """Type of the matrices; int8 and int6 have one scale a column. int6 takes three quarters of int8's room, and costs
-    the bundled model 0.007 nats a character."""
+    """Type of the matrices; int8 and int6 have one scale per column. int6 takes three quarters of the space of int8
+    and costs the bundled model 0.007 nats per character."""
     step: Literal["last", "best"] | int = "last"
-    """Which checkpoint: the newest, the one with the lowest held-out loss, or a step's number."""
+    """Which checkpoint: the newest, the one with the lowest held-out loss, or the one of a given step."""
 
 
 def main(argv: list[str]) -> int:

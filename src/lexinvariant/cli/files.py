@@ -23,7 +23,9 @@ def _read_standard_input() -> str:
 
 def text_or_file(text: str, file: str, what_for: str) -> str:
     """The text of a command that takes TEXT, --file F, or - for standard input."""
-    if bool(text) == bool(file):
+    if text and file:
+        raise UserError(f"A TEXT and --file {file} are both given: give the one to {what_for}.")
+    if not text and not file:
         raise UserError(f"There is nothing to {what_for}: give a TEXT, --file F, or - for standard input.")
     if not file and text != "-":
         return text

@@ -22,9 +22,9 @@ class Arguments:
     n_tokens: int = 200
     """Symbols to sample."""
     temperature: float = 1.0
-    """Below 1 likely symbols become likelier, above 1 less likely."""
+    """Below 1 makes likely symbols likelier, above 1 less likely."""
     top_k: int | None = None
-    """Sample among the k most likely symbols only."""
+    """Sample only from the k most likely symbols."""
     seed: int = 0
     """The same seed gives the same sample."""
 

@@ -13,8 +13,8 @@ from lexinvariant.errors import UserError
 
 @dataclass(frozen=True)
 class Build:
-    """Make a language that `lexinvariant decipher --language` reads: count its n-grams and fit every threshold, effort
-    and calibration on validation text. Sources are those of `lexinvariant data prepare`.
+    """Build a language for `lexinvariant decipher --language`: count its n-grams and fit all thresholds, search
+    efforts and calibrations on validation text. Sources are as for `lexinvariant data prepare`.
 
     examples:
       lexinvariant language build german --text de.jsonl.xz --valid de.valid.jsonl.xz --quick
@@ -22,40 +22,45 @@ class Build:
     """
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
-    """What the language is called."""
+    """Name of the language."""
     text: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")]
-    """Sources of the text to count n-grams in."""
+    """Text to count n-grams in."""
     valid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")]
-    """Sources of other text of the language, to fit numbers on."""
+    """Other text in the language, to fit thresholds and calibrations on."""
     out: Path | None = None
     """The folder to write, if not NAME."""
     alphabet: str | None = None
-    """The small letters of the language, if not all that are common in the text; others lose their accents."""
+    """The lower-case letters of the language. Default: all that are common in the text. Others lose their accents."""
     capitals: str | None = None
-    """The capital of each letter, where Unicode's is not the language's own (Turkish: I is the capital of ı)."""
+    """The capital of each letter, where the language differs from Unicode's default (Turkish: I is the capital of
+    ı)."""
     folded: str | None = None
-    """The letters of the spelling in fewer letters, as puzzle makers write it: it is built as well, and texts are read
-    in whichever fits."""
+    """The letters of a second spelling with fewer letters, as puzzle makers use it. It is built too, and texts are
+    read in whichever spelling fits."""
     folds: Annotated[tuple[str, ...], tyro.conf.arg(metavar="x=yz ...")] = ()
-    """How that spelling writes letters that do not simply lose their accents."""
+    """How that spelling writes letters that do more than lose their accents, such as ä=ae."""
     judge: Path | None = None
-    """Folder of a standard model of the language's letters (`lexinvariant train judge`) to judge short readings."""
+    """Folder of a standard model of the language's letters (`lexinvariant train judge`), to judge short readings."""
     model: str | None = None
-    """The lexinvariant model that names symbols where all is enciphered: a folder, a name on the Hub, or bundled."""
+    """The lexinvariant model that names symbols where everything is enciphered: a folder, a name on the Hub, or
+    `bundled`."""
     min_counts: tuple[int, int, int] = (1, 1, 1)
-    """How often a longest n-gram must occur to be stored: spaced, unspaced, of characters. More make smaller files."""
+    """How often an n-gram of the highest order must occur to be stored: spaced, unspaced, of characters. Higher counts
+    make smaller files."""
     texts: int = 60
-    """Enciphered validation texts to fit on, for each of about ten lengths."""
+    """Enciphered validation texts to fit on, at each of about ten lengths."""
     quick: bool = False
-    """Keep English's search efforts and weights, and fit calibrations on a sixth of the texts: minutes, not an hour."""
+    """Keep the search efforts and weights of English and fit calibrations on a sixth of the texts: minutes, not an
+    hour."""
     overwrite: bool = False
-    """Replace a language that is already there."""
+    """Replace an existing language."""
 
 
 @dataclass(frozen=True)
 class FitVerdict:
-    """Fit what a language's verdicts on texts go by: how much right and wrong readings cost at each length, and what
-    tells the kinds of unread texts apart. All is fitted on enciphered validation text and written to its folder.
+    """Fit the numbers behind a language's verdicts: what right and wrong readings cost at each length, and what
+    distinguishes the kinds of unread text. They are fitted on enciphered validation text and written to the language's
+    folder.
 
     example: lexinvariant language verdict german --valid de.valid.jsonl.xz --foreign nl.valid.jsonl.xz
     """
@@ -63,16 +68,16 @@ class FitVerdict:
     language: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|DIR")]
     """A language that comes with the package, or a folder that `language build` wrote."""
     valid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")]
-    """Sources of text of the language."""
+    """Text in the language."""
     foreign: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")] = ()
-    """Sources of text of other languages in the same letters; without any, the kinds of unread texts are left alone."""
+    """Text in other languages with the same letters; without it, the kinds of unread text are not refitted."""
     texts: int = 16
-    """Texts of a substitution, for each of seven lengths; of the other kinds there are fewer."""
+    """Substitution ciphers at each of seven lengths; there are fewer of the other kinds."""
 
 
 @dataclass(frozen=True)
 class Show:
-    """Tell what a language is made of.
+    """Show what a language consists of.
 
     example: lexinvariant language show english
     """
@@ -88,7 +93,7 @@ def main(argv: list[str]) -> int:
         | Annotated[Show, tyro.conf.subcommand("show")],
         args=argv,
         prog="lexinvariant language",
-        description="Build and show languages for the solver of ciphers.\n\nexample: lexinvariant language show",
+        description="Build and show languages for the cipher solver.\n\nexample: lexinvariant language show",
     )
     if isinstance(arguments, Show):
         from lexinvariant.decipher.language import bundled_languages, load_language
@@ -99,7 +104,7 @@ def main(argv: list[str]) -> int:
             print(f"letters: {spelling.letters}")
         print(f"characters: {language.characters.strip()}")
         print(f"judge: {'yes' if language.judge else 'none'}; model: {language.model or 'none'}")
-        print(f"with the package come: {', '.join(bundled_languages())}")
+        print(f"languages in the package: {', '.join(bundled_languages())}")
         return 0
     if isinstance(arguments, FitVerdict):
         return _fit_verdict(arguments)
@@ -141,7 +146,7 @@ def _fit_verdict(arguments: FitVerdict) -> int:
     from lexinvariant.text import read_documents
 
     if arguments.texts < 1:
-        raise UserError(f"--texts {arguments.texts} is no number of texts: give 1 or more.")
+        raise UserError(f"--texts {arguments.texts} is not a number of texts: give 1 or more.")
     language = load_language(arguments.language)
     documents, *foreign = [
         [document.text for source in sources for document in read_documents(source)]

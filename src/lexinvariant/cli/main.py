@@ -1,4 +1,4 @@
-"""`lexinvariant COMMAND ...`: finds the command."""
+"""`lexinvariant COMMAND ...`: find the command and run it."""
 
 import importlib
 import io
@@ -11,24 +11,24 @@ from lexinvariant import __version__
 from lexinvariant.errors import UserError, exit_code, nearest
 
 COMMANDS = {
-    "demo": "see all of it at work on small models",
-    "train": "train a model from a preset, or go on with a run",
-    "plan": "what a run would take, before it is paid for",
-    "export": "turn a run into a model that can be loaded and shared",
+    "demo": "see everything at work on small models",
+    "train": "train a model from a preset, or resume a run",
+    "plan": "estimate what a run would take, before you pay for it",
+    "export": "turn a run into a model to load and share",
     "decipher": "read a substitution cipher",
     "semantic": "read a text whose words were replaced by made-up ones",
-    "language": "build another language for the solver of ciphers",
-    "score": "log-probabilities of texts under a model",
-    "evaluate": "loss of a model on held-out data",
+    "language": "build another language for the cipher solver",
+    "score": "compute log-probabilities of texts under a model",
+    "evaluate": "measure the loss of a model on held-out data",
     "generate": "sample text from a model",
-    "serve": "a page that shows a model deciphering, and the same as JSON",
+    "serve": "serve a web page that shows a model deciphering, and a JSON API",
     "data": "collect, prepare and check training data",
     "tokenizer": "train a tokenizer",
     "bench": "measure training speed on this machine",
-    "experiment": "run an experiment of the paper",
+    "experiment": "run one of the experiments",
     "reproduce": "train a pair, run every experiment, write the report",
-    "report": "turn experiment rows into one page",
-    "completion": "let your shell complete all this: bash, zsh or tcsh",
+    "report": "turn the results of experiments into one page",
+    "completion": "print completions for bash, zsh or tcsh",
 }
 
 EXAMPLES = """examples:
@@ -47,7 +47,7 @@ def usage() -> str:
     listed = "\n".join(f"  {name:<{width}}  {what}" for name, what in COMMANDS.items())
     return (
         "usage: lexinvariant COMMAND [options]\n\nLanguage models without fixed token embeddings.\n\ncommands:\n"
-        f"{listed}\n\n`lexinvariant COMMAND --help` tells a command's options.\n\n{EXAMPLES}"
+        f"{listed}\n\n`lexinvariant COMMAND --help` lists a command's options.\n\n{EXAMPLES}"
     )
 
 

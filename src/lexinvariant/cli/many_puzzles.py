@@ -53,7 +53,7 @@ def _parsed(line: str, number: int) -> Puzzle:
         value = None
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
         raise UserError(
-            f'Line {number} is no puzzle: give JSON Lines such as {{"text": "..."}}, or blank lines between texts.'
+            f'Line {number} is not a puzzle: give JSON Lines such as {{"text": "..."}}, or blank lines between texts.'
         )
     return Puzzle(str(value.get("name", number)), value["text"])
 
@@ -64,7 +64,7 @@ def read_many(
     """Read and show all puzzles of a text; how many of them were not read."""
     puzzles = split_puzzles(text)
     if not puzzles:
-        raise UserError("There is nothing to decipher: give puzzles parted by blank lines.")
+        raise UserError("There is nothing to decipher: give puzzles separated by blank lines.")
     found: list[Decipherment | UserError] = []
     step = BATCH if len(puzzles) >= BATCH else 1
 

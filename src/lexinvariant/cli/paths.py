@@ -16,7 +16,7 @@ def local_path(place: str) -> Path:
     """An address, taken for a path, would be a folder called "s3:"."""
     if is_remote(place):
         raise UserError(
-            f"{place} is an address, and this takes a path of this machine: give one (addresses are for what `train`, "
+            f"{place} is an address, but this takes a path on this machine: give one (addresses are for what `train`, "
             "`data prepare` and `export` write, and for data and models that are read)."
         )
     return Path(check_name(place))

@@ -1,4 +1,4 @@
-"""`lexinvariant plan PRESET`: what a run would take, before it is paid for."""
+"""`lexinvariant plan PRESET`: what a run would take, before anybody pays for it."""
 
 import os
 import re
@@ -11,15 +11,16 @@ from lexinvariant import presets
 from lexinvariant.checks import finite_number
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError, nearest
+from lexinvariant.results.section import short
 from lexinvariant.training.devices import DEVICES, Device
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Tell what a run would take, from shapes alone and in seconds: memory on each device, FLOP, communication, time.
+    """Estimate what a run would take, from shapes alone and in seconds: memory per device, FLOP, communication, time.
 
-    The training step is lowered for devices that need not be there. Every setting of the preset is an option, as for
-    `lexinvariant train`. Ends with status 1 where the run would not fit.
+    The training step is lowered for devices that need not be present. Every setting of the preset is an option, as for
+    `lexinvariant train`. Exits with status 1 if the run would not fit.
 
     examples:
       lexinvariant plan paper-char --mesh 1x1 --device h200
@@ -27,36 +28,36 @@ class Arguments:
     """
 
     mesh: str = "1x1"
-    """Devices as DATAxFSDP: 8x4 are 32, in 8 groups that have the same parameters and share their gradients, and 4 that
-    split parameters and optimiser among themselves."""
+    """Devices as DATAxFSDP. 8x4 is 32 devices in 8 groups; the 4 of a group split parameters and optimiser state among
+    themselves, and the groups share their gradients."""
     device: str = "h100"
-    """h100, h200, b200, a100, l40s, tpu-v3, tpu-v4, tpu-v5e, tpu-v5p or tpu-v6e: whose data sheet counts."""
+    """h100, h200, b200, a100, l40s, tpu-v3, tpu-v4, tpu-v5e, tpu-v5p or tpu-v6e; its data sheet is used."""
     hbm: float = 0.0
-    """Memory of a device in GB; 0 is the data sheet's."""
+    """Memory of a device in GB; 0: the data sheet's."""
     tokens: float = 0.0
-    """Tokens to train on; 0 is as many as the preset's steps take."""
+    """Tokens to train on; 0: as many as the preset's steps read."""
     utilisation: float = 0.0
-    """The share of the data sheet's FLOP that a step reaches; 0 is what was measured on an H200 at the model's width:
-    49% for `paper-char` and wider ones, 18% for `char-small`."""
+    """The share of the data sheet's FLOP that a step reaches; 0: what was measured on an H200 at the model's width,
+    49% for `paper-char` and wider, 18% for `char-small`."""
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
 def overview() -> str:
     return f"""usage: lexinvariant plan PRESET [--mesh DATAxFSDP] [--device NAME] [--hbm GB] [--tokens N] [options]
 
-What a run would take: parameters, memory on each device, FLOP, communication and time, before it is paid for.
+Estimate what a run would take: parameters, memory per device, FLOP, communication and time.
 
 options:
-  --mesh DATAxFSDP    devices: 8x4 are 32, in 8 groups with the same parameters, and 4 that split them (1x1)
-  --device NAME       {", ".join(DEVICES)} (h100)
+  --mesh DATAxFSDP    devices: 8x4 is 8 groups of 4; each group splits one copy of the parameters (default 1x1)
+  --device NAME       {", ".join(DEVICES)} (default h100)
   --hbm GB            memory of a device, if not the data sheet's
-  --tokens N          tokens to train on, if not as many as the preset's steps take
+  --tokens N          tokens to train on, if not what the preset's steps read
   --utilisation P     share of the data sheet's FLOP, if not what was measured at that width on an H200
   --batch-size, --accumulate, --model.context ...: every setting of `lexinvariant train`
 
 presets: {", ".join(presets.PRESETS)}
 
-Ends with status 1 where the run would not fit. `lexinvariant plan PRESET --help` lists every setting.
+Exits with status 1 if the run would not fit. `lexinvariant plan PRESET --help` lists every setting.
 
 examples:
   lexinvariant plan paper-char --device h200
@@ -89,30 +90,35 @@ def main(argv: list[str]) -> int:
     available = arguments.hbm or device.memory_gb
     share = plan.share_of_peak
     rows = [
-        ("parameters", f"{plan.n_parameters / 1e6:,.1f}M"),
-        ("memory a device", f"{memory.total / 1e9:.1f} GB of {available:g}"),
-        ("  parameters", f"{memory.parameters / 1e9:.2f} GB"),
-        ("  optimiser", f"{memory.optimizer / 1e9:.2f} GB"),
-        ("  gradients", f"{memory.gradients / 1e9:.2f} GB"),
-        ("  activations", f"{memory.activations / 1e9:.2f} GB"),
-        ("  workspace", f"{memory.workspace / 1e9:.2f} GB"),
-        ("FLOP a step", f"{plan.flop / 1e12:,.1f} TFLOP"),
-        ("sent by a device a step", f"{(plan.fsdp_bytes + plan.data_bytes) / 1e9:.2f} GB"),
-        ("  parameters (fsdp)", f"{plan.fsdp_bytes / 1e9:.2f} GB"),
-        ("  gradients (data)", f"{plan.data_bytes / 1e9:.2f} GB"),
-        ("time a step", _time(plan.step_seconds)),
+        ("parameters", f"{_amount(plan.n_parameters / 1e6)}M"),
+        ("memory per device", f"{_amount(memory.total / 1e9)} GB of {available:g}"),
+        ("  parameters", f"{_amount(memory.parameters / 1e9)} GB"),
+        ("  optimiser", f"{_amount(memory.optimizer / 1e9)} GB"),
+        ("  gradients", f"{_amount(memory.gradients / 1e9)} GB"),
+        ("  activations", f"{_amount(memory.activations / 1e9)} GB"),
+        ("  workspace", f"{_amount(memory.workspace / 1e9)} GB"),
+        ("FLOP per step", f"{_amount(plan.flop / 1e12)} TFLOP"),
+        ("sent per device and step", f"{_amount((plan.fsdp_bytes + plan.data_bytes) / 1e9)} GB"),
+        ("  parameters (fsdp)", f"{_amount(plan.fsdp_bytes / 1e9)} GB"),
+        ("  gradients (data)", f"{_amount(plan.data_bytes / 1e9)} GB"),
+        ("time per step", _time(plan.step_seconds)),
         ("  arithmetic", f"{_time(plan.compute_seconds)} at {share:.0%} of the data sheet's FLOP"),
-        ("  communication", f"{_time(plan.communication_seconds)}, beside it"),
-        ("tokens a second", f"{arguments.config.tokens_per_step / plan.step_seconds:,.0f}"),
+        ("  communication", f"{_time(plan.communication_seconds)}, overlapping"),
+        ("tokens per second", f"{arguments.config.tokens_per_step / plan.step_seconds:,.0f}"),
         (f"{tokens:.3g} tokens", _duration(plan.seconds_for(tokens), plan.n_devices)),
     ]
     print(
         f"{name} on {data} x {fsdp} {device.kind}, {arguments.config.batch_size} x {arguments.config.model.context} "
-        f"tokens a step{_parts(arguments.config.accumulate)}"
+        f"tokens per step{_parts(arguments.config.accumulate)}"
     )
     for label, value in rows:
         print(f"{label:<26}{value}")
-    if plan.communication_seconds > plan.compute_seconds:
+    if plan.step_seconds == plan.least_seconds:
+        print(
+            f"Too small to predict by its FLOP: a step is taken to last {_time(plan.least_seconds)} all the same, to "
+            "start its kernels (a rule of thumb, which was not measured)."
+        )
+    elif plan.communication_seconds > plan.compute_seconds:
         print(
             "Communication takes longer than the arithmetic: larger batches or fewer devices would waste less."
         )
@@ -124,7 +130,7 @@ def main(argv: list[str]) -> int:
         if parts
         else "split parameters over more devices (the second number of --mesh)"
     )
-    print(f"It does not fit: {memory.total / 1e9:.1f} GB are needed and {available:g} there: {advice}.")
+    print(f"It does not fit: {memory.total / 1e9:.1f} GB are needed and {available:g} available: {advice}.")
     return 1
 
 
@@ -145,11 +151,17 @@ def _parts(accumulate: int) -> str:
     return "" if accumulate == 1 else f" in {accumulate} parts"
 
 
+def _amount(number: float) -> str:
+    return f"{number:,.1f}" if number >= 10 else short(number)
+
+
 def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+    return f"{_amount(seconds * 1e3)} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
 def _duration(seconds: float, n_devices: int) -> str:
+    if seconds < 60:
+        return f"{short(seconds)} seconds"
     if seconds < 2 * 3600:
         return f"{seconds / 60:,.1f} minutes, {seconds * n_devices / 3600:,.1f} device hours"
     return f"{seconds / 86400:,.1f} days, {seconds * n_devices / 3600:,.0f} device hours"

@@ -11,7 +11,7 @@ import tyro
 
 @dataclass(frozen=True)
 class Arguments:
-    """Turn result rows (*.jsonl in DIR) into figures and one self-contained page, DIR/report.html.
+    """Turn the rows of experiments (*.jsonl in DIR) into figures and one self-contained page, DIR/report.html.
 
     examples:
       lexinvariant report runs/report --markdown
@@ -23,7 +23,7 @@ class Arguments:
     markdown: bool = False
     """Also write all tables as Markdown, DIR/report.md."""
     fill: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Only rewrite the tables of a Markdown document: what stands between `<!-- table: NAME -->` and `<!-- end -->`."""
+    """Only rewrite the tables of this Markdown document, between `<!-- table: NAME -->` and `<!-- end -->`."""
 
 
 def main(argv: list[str]) -> int:

@@ -14,7 +14,7 @@ from lexinvariant.errors import UserError
 class Arguments:
     """Train a preset and its standard twin, run every experiment of the paper on them, and write one report.
 
-    Give the same command again to go on where it was stopped; --model and --baseline take trained models instead.
+    Give the same command again to continue where it stopped; --model and --baseline use trained models instead.
 
     examples:
       lexinvariant reproduce char-tiny --data data/stdlib --quick --out runs/reproduce
@@ -24,19 +24,19 @@ class Arguments:
     preset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET")]
     """A preset, as for `lexinvariant train`."""
     data: str = ""
-    """A folder written by `lexinvariant data prepare`; presets with data of their own need none."""
+    """A folder written by `lexinvariant data prepare`; not needed for presets that come with data."""
     out: Path = Path("runs/reproduce")
     """Where the runs, the rows and report.html go."""
     quick: bool = False
-    """Small sizes, for minutes on a CPU; without it the sizes are the paper's."""
+    """Small sizes, for minutes on a CPU, instead of the paper's."""
     model: str = ""
-    """A trained lexinvariant model, in place of training one; `bundled` is the package's own."""
+    """Use this trained lexinvariant model instead of training one; `bundled` is the package's own."""
     baseline: str = ""
-    """A trained standard twin, in place of training one."""
+    """Use this trained standard twin instead of training one."""
     data_text: str | None = None
     """Simple English texts for the semantic experiment (JSON lines, or any source of `data prepare`)."""
     batch_size: int = 16
-    """Sequences at a time in the experiments."""
+    """Sequences per batch in the experiments."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Type of the experiments' arithmetic; bfloat16 is faster on a GPU."""
     seed: int = 0
@@ -64,7 +64,9 @@ def main(argv: list[str]) -> int:
         folder = arguments.out / name
         outcome = train(of, folder, name)
         if not outcome.finished:
-            raise UserError(f"{name} was stopped at step {outcome.step}: give the same command to go on.")
+            raise UserError(
+                f"Training the {name} model was stopped at step {outcome.step}: give the same command to continue."
+            )
         runs.append(folder)
         return str(outcome.model_folder)
 

@@ -13,7 +13,7 @@ from lexinvariant.errors import UserError
 
 @dataclass(frozen=True)
 class Arguments:
-    """Log-probability of texts under a model, in nats.
+    """Compute the log-probability of texts under a model, in nats.
 
     examples:
       lexinvariant score bundled "a big banana" "e cop cekeke" --draws 8
@@ -23,7 +23,7 @@ class Arguments:
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[MODEL]")] = "bundled"
     """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package."""
     texts: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[TEXT ...]")] = ()
-    """Texts to score, after the model."""
+    """Texts to score."""
     file: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE ...")] = ()
     """Files to score, each as one text; - is standard input."""
     draws: int = 1
@@ -31,7 +31,7 @@ class Arguments:
     seed: int = 0
     """The same seed draws the same lexicons."""
     json: bool = False
-    """One JSON object a text, with the log-probability of every token."""
+    """Print one JSON object per text, with the log-probability of every token."""
 
 
 def main(argv: list[str]) -> int:

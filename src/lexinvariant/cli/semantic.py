@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from lexinvariant.decipher.words import WordReading
 
 NO_MODEL = (
-    "No model that names words comes with the package: give --model FOLDER, one that `lexinvariant train tokens-small` "
-    'made (under "Words", docs/python.md tells how: minutes on a GPU).'
+    "No model that names words comes with the package: give --model FOLDER with one made by `lexinvariant train "
+    'tokens-small` ("Words" in docs/python.md says how: minutes on a GPU).'
 )
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Read a text whose words were replaced one for one by made-up ones: print it with the model's guess of each word,
-    coloured by confidence on a terminal, and a table of the words with their likeliest meanings. Needs a lexinvariant
-    model of tokens with a deciphering head. Frequent words of long texts are named best.
+    """Read a text whose words were replaced one for one by made-up ones: print it with the model's guess for each
+    word, coloured by confidence on a terminal, and a table of the words with their likeliest meanings. Needs a
+    lexinvariant model of tokens with a deciphering head. It works best for frequent words in long texts.
 
     example: lexinvariant semantic --file story.txt --encipher --model runs/words/model
     """
@@ -43,21 +43,22 @@ class Arguments:
     model: str | None = None
     """The model: a folder, or OWNER/NAME on the Hugging Face Hub."""
     encipher: bool = False
-    """The text is a plain one: replace its words by made-up ones first, and tell how many the model has right."""
+    """The text is plain: first replace its words by made-up ones, then report how many the model gets right."""
     seed: int = 0
     """With --encipher: the same seed makes up the same words."""
     marks_too: bool = False
-    """Numbers and punctuation marks were replaced as well; otherwise they are taken as they are."""
+    """Numbers and punctuation marks were replaced too."""
     likely: float = LIKELY
-    """A word whose guess is less likely than this stays as it is."""
+    """Words whose guess is less likely than this stay as they are."""
     top: int = 3
-    """How many guesses of a word to tell."""
+    """How many guesses to show for a word."""
     rows: int = 20
     """How many words to list, the most frequent first."""
     draws: int = 1
     """Lexicons to average over."""
     json: bool = False
-    """Print {"plaintext", "words", "n_words", "n_expected", "seconds"} instead, and with --encipher also the truth."""
+    """Print {"plaintext", "words", "n_words", "n_expected", "seconds"} as JSON instead, with --encipher also the
+    truth."""
 
 
 def main(argv: list[str]) -> int:
@@ -95,7 +96,7 @@ def _check(arguments: Arguments) -> None:
         if getattr(arguments, name) < least:
             raise UserError(f"--{name} {getattr(arguments, name)} is too few: give {least} or more.")
     if not 0 <= arguments.likely <= 1:
-        raise UserError(f"--likely {arguments.likely:g} is no probability: give a number from 0 to 1.")
+        raise UserError(f"--likely {arguments.likely:g} is not a probability: give a number from 0 to 1.")
     if arguments.encipher and arguments.marks_too:
         raise UserError("--encipher replaces words alone: leave --marks-too out.")
 
@@ -136,7 +137,7 @@ def show(
         told = [f"{name} {p:.0%}" for name, p in list(others.items())[: arguments.top - 1]]
         line.append(f"   or {', '.join(told)}" if told else "")
         if truth:
-            line.append(f"   in truth {truth[word]}", "green" if truth[word] == reading.key[word] else "")
+            line.append(f"   really {truth[word]}", "green" if truth[word] == reading.key[word] else "")
         console.print(line)
     if len(frequent) > len(listed):
         console.print(
@@ -150,7 +151,7 @@ def show(
         unknown = sum(n for word, n in frequent if truth[word] not in reading.names)
         right = f"right: {reading.n_right(truth)} of {total} words"
         several = (
-            f" ({unknown} of them no single token of this model, which it cannot name)" if unknown else ""
+            f" ({unknown} of them not single tokens of this model, so it cannot name them)" if unknown else ""
         )
         console.print(Text(right + several))
 

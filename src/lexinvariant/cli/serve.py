@@ -19,9 +19,9 @@ from lexinvariant.web.memory import share_arenas
 
 @dataclass(frozen=True)
 class Arguments:
-    """A page in your browser: paste or encipher a text, and watch the model work out its key.
+    """Serve a page for your browser: paste or encipher a text, and watch the model work out its key.
 
-    Works without a network. Programs use the same server over JSON; docs/api.md tells how. Ctrl-C stops it.
+    Works without a network. The same server has a JSON API, described in docs/api.md. Ctrl-C stops it.
 
     example: lexinvariant serve --open
     """
@@ -30,21 +30,23 @@ class Arguments:
     """A model's folder, OWNER/NAME on the Hugging Face Hub, or `bundled`: the one that comes with the package. A model
     of tokens reads texts in made-up words, beside the bundled one, which reads ciphers of characters."""
     host: str = "127.0.0.1"
-    """Address to listen at. With any other than your own machine's, whoever reaches it can use the page."""
+    """Address to listen on. With any but your own machine's, whoever reaches it can use the page."""
     port: int = 8765
-    """Port to listen at; 0 takes any free one."""
+    """Port to listen on; 0 takes any free one."""
     open: bool = False
     """Open the page in your browser."""
     time_limit: float = 60.0
-    """Seconds of work on one answer; the wait for others does not count."""
+    """Seconds of work on one answer, not counting the wait for others."""
     warm_up: bool = True
-    """Read the examples in advance, so that first answers are quick."""
+    """Read the examples in advance, so that the first answers are quick."""
 
 
 def main(argv: list[str]) -> int:
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant serve")
     if finite_number(arguments.time_limit, "--time-limit") <= 0:
-        raise UserError(f"A time limit of {arguments.time_limit:g} seconds leaves none to answer: give more.")
+        raise UserError(
+            f"A time limit of {arguments.time_limit:g} seconds leaves no time to answer: give a number above 0."
+        )
     keep_compiled_programs()
     share_arenas()
     import uvicorn
@@ -105,7 +107,7 @@ def listen(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         raise UserError(
-            f"Nothing can listen at {host} port {port} ({error.strerror}): give another --host or --port (0 takes any "
+            f"Cannot listen on {host} port {port} ({error.strerror}): give another --host or --port (0 takes any "
             "free one)."
         ) from error
     return listening

@@ -23,11 +23,11 @@ class Arguments:
     paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE ... OUT")]
     """One or more sources (as for `data prepare`), then the folder to write."""
     size: int = 32_000
-    """Number of tokens."""
+    """Tokens in the vocabulary."""
     max_bytes: int = 200_000_000
     """Read at most this much text."""
     overwrite: bool = False
-    """Replace a tokenizer that is already there."""
+    """Replace an existing tokenizer."""
 
 
 def main(argv: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""`lexinvariant train PRESET`: train a model, or go on with a run."""
+"""`lexinvariant train PRESET`: train a model, or resume a run."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +16,8 @@ from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.files import check_name
 from lexinvariant.remote import is_remote
-from lexinvariant.text.frequency import ADVICE, still_counting
+from lexinvariant.text import load_vocab
+from lexinvariant.text.frequency import advice, still_counting
 from lexinvariant.training.distributed import find_cluster, run_in_cluster
 
 LONGEST_HEARTBEAT = 86_400  # seconds
@@ -24,7 +25,7 @@ LONGEST_HEARTBEAT = 86_400  # seconds
 
 @dataclass(frozen=True)
 class Arguments:
-    """Train a model, or go on with the run in --out; every setting of the preset is an option.
+    """Train a model, or resume the run in --out. Every setting of the preset is an option.
 
     examples:
       lexinvariant train char-small --data data/mixed --out runs/mine --steps 4000
@@ -34,22 +35,24 @@ class Arguments:
     data: str = ""
     """Short for --data.path."""
     out: Annotated[str, tyro.conf.arg(metavar="PATH")] = ""
-    """The run's folder: checkpoints, metrics, and at the end model/. On an object store (s3://bucket/run) it is a copy
-    of a local one, brought up to date after every save; another machine goes on from it."""
+    """The run's folder, with checkpoints, metrics and, at the end, model/. On an object store (s3://bucket/run) it is
+    a copy of a local one, updated after every save, from which another machine can continue."""
     standard: bool = False
-    """Train the preset's standard twin: a learned table, all else equal."""
+    """Train the preset's standard twin, with a learned table instead."""
     regularise: Literal["mixed", "token-permuted"] | None = None
     """Train the standard twin regularised towards lexinvariance. mixed: in each sequence a share p of the token types
     has random rows. token-permuted: a share p of the tokens is replaced by a random permutation of the vocabulary.
-    Short for --standard --model.lexicon.kind; the other settings are p, p-anneal-share, unit and permute-targets of
-    --model.lexicon."""
+    Short for --standard --model.lexicon.kind; p, p-anneal-share, unit and permute-targets of --model.lexicon are its
+    other settings."""
     p: float | None = None
     """With --regularise: the share of tokens. Short for --model.lexicon.p; the paper's is 0.2."""
     distributed: str = ""
-    """coordinator:port,N,i: this is process i (from 0) of N that train together, and process 0 is at that address.
-    Under Slurm, MPI and Kubernetes and on Cloud TPUs they find each other without it; `no` trains alone there."""
+    """coordinator:port,N,i: this is process i (from 0) of N that train together, with process 0 at that address. Not
+    needed under Slurm, MPI and Kubernetes and on Cloud TPUs, where processes find each other; `no` trains alone
+    there."""
     heartbeat_seconds: int = 30
-    """Of several processes: one that was not heard of for this long is lost, and the others stop."""
+    """When several processes train together, one that is silent for this long is considered lost, and the others
+    stop."""
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
@@ -58,7 +61,7 @@ def overview() -> str:
     listed = "\n".join(f"  {name:<{width}}  {p.note}" for name, p in presets.PRESETS.items())
     return f"""usage: lexinvariant train PRESET --data DIR [--out DIR] [options]
 
-Train a model, or go on with a run: the same command continues where it stopped.
+Train a model, or resume a run: the same command continues where it stopped.
 
 presets:
 {listed}
@@ -76,8 +79,8 @@ examples:
 """
 
 
-def summary(valid: list[dict[str, Any]]) -> list[str]:
-    """What a finished run has come to, from what it measured on held-out text."""
+def summary(valid: list[dict[str, Any]], vocab: str) -> list[str]:
+    """What a finished run has come to, from what it measured on held-out text of this vocabulary."""
     if not valid:
         return []
     first, last = valid[0], valid[-1]
@@ -93,7 +96,7 @@ def summary(valid: list[dict[str, Any]]) -> list[str]:
         )
         if missing:
             lines.append(
-                f"It has not learnt to infer what symbols mean: at the end of the context {missing}: {ADVICE}."
+                f"It has not learnt to infer what symbols mean: at the end of the context {missing}: {advice(vocab)}."
             )
     return lines
 
@@ -107,7 +110,7 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(overview(), end="")
         return 0
-    if argv[0].partition("=")[0] == "--init":
+    if argv[0].startswith("-") and any(word.partition("=")[0] == "--init" for word in argv):
         argv = ["finetune", *argv]
     name, *rest = argv
     default = Arguments(out=f"runs/{name}", config=presets.preset(name))
@@ -133,7 +136,8 @@ def _train(name: str, rest: list[str], arguments: Arguments, default: Arguments)
         config = with_settings_of(default.config, arguments.config.init)
         if not (config.model.lexicon.is_lexinvariant or arguments.standard or arguments.regularise):
             raise UserError(
-                f"{config.init} is a standard model: give --standard to go on with it as one, or a lexinvariant model."
+                f"{config.init} is a standard model: give --standard to continue it as one, or start from a "
+                "lexinvariant model."
             )
         default = replace(default, config=config)
         arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")
@@ -158,8 +162,8 @@ def _train(name: str, rest: list[str], arguments: Arguments, default: Arguments)
 
     if jax.process_count() > 1:
         raise UserError(
-            f"Several hosts write their parts of a checkpoint to one disk, and {arguments.out} is none: give an --out "
-            "on a disk that they share."
+            f"Several hosts write their parts of a checkpoint to one disk, and {arguments.out} is not a disk: give "
+            "an --out on a disk that they share."
         )
     mirror = RunMirror(arguments.out)
     with mirror.open():
@@ -183,12 +187,13 @@ def _train_in(
     if outcome.finished:
         print(f"Done: the model is in {outcome.model_folder}{curves}.")
         with suppress(KeyError):  # a row that a bad disk has spoilt says nothing
-            for line in summary([row for row in rows if row["kind"] == "valid"]):
+            vocab = load_vocab(outcome.model_folder).name
+            for line in summary([row for row in rows if row["kind"] == "valid"], vocab):
                 print(line)
     elif outcome.step == 0:
         print(
             "Stopped before the first step, so there was nothing to save: give the same command to start again."
         )
     else:
-        print(f"Stopped and saved at step {outcome.step}: give the same command to go on.")
+        print(f"Stopped and saved at step {outcome.step}: give the same command to continue.")
     return 0

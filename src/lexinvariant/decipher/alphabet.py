@@ -250,7 +250,7 @@ def check_cribs(puzzle: Puzzle, cribs: Mapping[str, str], crib_text: str | None)
                     f"{_shown(symbol)} is not a cipher symbol, so it stands for itself and not for {_shown(plain)}: "
                     "give a letter of the ciphertext."
                 )
-            continue  # it does not occur, so it changes nothing but what other symbols can be
+            continue  # not an error, since many texts may share their cribs (`note_on_cribs` says it of one)
         number = puzzle.symbols.index(symbol)
         if known.setdefault(number, plain) != plain:
             raise UserError(

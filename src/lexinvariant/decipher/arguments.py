@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from lexinvariant.checks import whole_number
 from lexinvariant.decipher.alphabet import Alphabet
 from lexinvariant.decipher.language import Language
 from lexinvariant.decipher.notation import Notation
 from lexinvariant.errors import UserError
+
+if TYPE_CHECKING:
+    from lexinvariant.decipher.decipherment import Decipherment
+
+MOST_QUOTED = 20  # characters of a symbol, as notes show it
 
 
 def check_language(language: object) -> None:
@@ -62,3 +67,20 @@ def check_arguments(
     if not isinstance(unspaced, bool):
         raise UserError(f"unspaced is of type {type(unspaced).__name__}: give True or False.")
     whole_number(top, "top", least=0)
+
+
+def note_on_cribs(
+    found: Decipherment, cribs: Mapping[str, str] | None = None, crib_words: Sequence[str] = ()
+) -> str | None:
+    """A sentence on what was known of one text and did not help; None where nothing is to be said."""
+    tells_case = any(symbol != symbol.lower() for symbol in found.symbol_of.values())  # else they are letters
+    named = str if tells_case else str.upper
+    present = {named(name) for pair in found.symbol_of.items() for name in pair}
+    absent = [repr(symbol[:MOST_QUOTED]) for symbol in cribs or {} if named(symbol) not in present]
+    if absent:
+        return f"The text has no {' or '.join(absent)}: a crib for that changes nothing."
+    if crib_words and found.verdict.status != "read" and found.spaced is None:
+        return (
+            "The known words were put in as whole words: leave out what may be wrong, or only a part of one."
+        )
+    return None

@@ -4,6 +4,7 @@ A key is known by its address (seed, number): the same on every machine, and any
 """
 
 import string
+import unicodedata
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +71,32 @@ class Cipher:
 
     def decipher(self, text: str) -> str:
         return text.translate(str.maketrans(self.written, self.alphabet))
+
+
+def encipher_letters(seed: int, text: str) -> dict[str, str]:
+    """How every letter of a text is written, in either case, small letters first: as another one of its script.
+
+    Latin ones are written as a to z and what else the text has, since a letter that is kept would give words away.
+    """
+    scripts = {"LATIN": set(LOWERCASE)}
+    for letter in sorted({_small(c) for c in set(text) if c.isalpha()}):
+        scripts.setdefault(unicodedata.name(letter, "").partition(" ")[0], set()).add(letter)
+    written: dict[str, str] = {}
+    for number, letters in enumerate(scripts.values()):
+        cipher = random_cipher(seed, number, "".join(sorted(letters)))
+        written |= zip(cipher.alphabet, cipher.written, strict=True)
+    capitals = [c for c in set(text) if c.isalpha() and c != _small(c)]
+    return written | {c: _capital(written[_small(c)]) for c in sorted(capitals)}
+
+
+def _small(letter: str) -> str:
+    return letter.lower()[0]  # that of a dotted capital I is two characters
+
+
+def _capital(letter: str) -> str:
+    """The letter itself where it has no capital of its own, such as the German sharp s or the Greek final sigma."""
+    capital = letter.upper()
+    return capital if capital.lower() == letter else letter
 
 
 def random_cipher(seed: int, number: int = 0, alphabet: str = LOWERCASE) -> Cipher:

@@ -1,7 +1,7 @@
 """Classical ciphers beside the simple substitution (cipher.py): what else people paste into a solver.
 
 All work on an alphabet's letters and keep everything else; what has a key that repeats goes on with it at the next
-letter. Each is undone by a function of the same module.
+letter.
 """
 
 from __future__ import annotations
@@ -37,11 +37,6 @@ def affine(text: str, a: int, b: int, alphabet: str = LOWERCASE) -> str:
     return _on_letters(text, alphabet, lambda v_T: (a * v_T + b) % len(alphabet))
 
 
-def undo_affine(text: str, a: int, b: int, alphabet: str = LOWERCASE) -> str:
-    inverse = pow(a, -1, len(alphabet))
-    return affine(text, inverse, -inverse * b, alphabet)
-
-
 def polyalphabetic(text: str, key: Sequence[int], tableau: Tableau, alphabet: str = LOWERCASE) -> str:
     """Each letter under the next number of the key, which is used again and again."""
     size = len(alphabet)
@@ -67,11 +62,6 @@ def undo_polyalphabetic(text: str, key: Sequence[int], tableau: Tableau, alphabe
 def columnar(text: str, order: Sequence[int]) -> str:
     """Written in rows as wide as the order is long, read by columns in that order."""
     return "".join(text[column :: len(order)] for column in order)
-
-
-def undo_columnar(text: str, order: Sequence[int]) -> str:
-    places = [place for column in order for place in range(len(text))[column :: len(order)]]
-    return "".join(text[i] for i in np.argsort(places))
 
 
 def homophones(frequency: Sequence[float], n_symbols: int) -> list[int]:

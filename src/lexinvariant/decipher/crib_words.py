@@ -42,14 +42,34 @@ def pinned_by_words(puzzle: Puzzle, known: Mapping[int, str], words: Sequence[st
             "by symbol, or the known beginning."
         )
     pinned = dict(known)
+    placed: dict[str, Pinned] = {}
     for word in sorted(words, key=len, reverse=True):
         letters = puzzle.language.unspaced(word)
         if not letters:
             raise UserError(
                 f"The word {word[:MOST_QUOTED]!r} has no letters of {puzzle.language.name}: give another one."
             )
-        pinned |= _best_place(puzzle, pinned, letters)
+        tried = places(puzzle, pinned, letters)
+        if not tried:
+            raise UserError(_what_is_in_the_way(puzzle, word, letters, known, placed))
+        placed[word] = pinned = _best_place(puzzle, tried)
     return pinned
+
+
+def _what_is_in_the_way(
+    puzzle: Puzzle, word: str, letters: str, known: Mapping[int, str], placed: Mapping[str, Pinned]
+) -> str:
+    """Of a word that has no place; `placed` says what was pinned after each earlier word."""
+    quoted = repr(word[:MOST_QUOTED])
+    if not places(puzzle, {}, letters):
+        return f"The word {quoted} fits nowhere in the text: give another one."
+    if not places(puzzle, known, letters):
+        return f"The word {quoted} contradicts the cribs wherever it fits: leave it or a crib out."
+    earlier = next(earlier for earlier, pinned in placed.items() if not places(puzzle, pinned, letters))
+    return (
+        f"The word {quoted} no longer fits once {earlier[:MOST_QUOTED]!r} has its place: leave one of them out, and "
+        "give whole words where spaces are kept."
+    )
 
 
 def places(puzzle: Puzzle, pinned: Mapping[int, str], word: str) -> list[Pinned]:
@@ -80,10 +100,7 @@ def _agreed(piece: Sequence[int], word: str, pinned: Mapping[int, str]) -> Pinne
     return says
 
 
-def _best_place(puzzle: Puzzle, pinned: Mapping[int, str], word: str) -> Pinned:
-    tried = places(puzzle, pinned, word)
-    if not tried:
-        raise UserError(f"The word {word[:MOST_QUOTED]!r} fits nowhere in the text: give another one.")
+def _best_place(puzzle: Puzzle, tried: Sequence[Pinned]) -> Pinned:
     language = puzzle.language
     share_S = puzzle.count_S / puzzle.count_S.sum()
     frequency = dict(zip(language.letters, language.letter_frequencies, strict=True))

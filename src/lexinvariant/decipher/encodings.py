@@ -69,7 +69,9 @@ def _from_base64(text: str) -> bytes | None:
     if not _BASE64.fullmatch(text.strip()):
         return None
     lines = text.split()
-    if len(set(map(len, lines[:-1]))) > 1 or len(lines[-1]) > len(lines[0]):  # words, and no lines of one length
+    if len(set(map(len, lines[:-1]))) > 1 or len(lines[-1]) > len(
+        lines[0]
+    ):  # words, and no lines of one length
         return None
     characters = "".join(lines).replace("-", "+").replace("_", "/").rstrip("=")
     try:

@@ -196,7 +196,7 @@ class Language:
     def __post_init__(self) -> None:
         if len(self.letters) < 2 or len(set(self.letters)) < len(self.letters) or " " in self.letters:
             raise UserError(
-                f"The letters {self.letters!r} are no alphabet: give two or more, each once, and no space."
+                f"The letters {self.letters!r} are not an alphabet: give two or more, each once, and no space."
             )
         if len(self.capitals) != len(self.letters):
             raise UserError(
@@ -306,7 +306,7 @@ def _read(folder: Path) -> Language:
         language: Language = _typed(Language, described | {"folder": folder})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
-            f"{path} is no language of this version ({error}): build the language again."
+            f"{path} is not a language of this version ({error}): build the language again."
         ) from error
     return language
 

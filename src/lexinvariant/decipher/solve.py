@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,15 @@ from lexinvariant.decipher.decipherment import Decipherment, KeyPosterior
 from lexinvariant.decipher.language import Language, bundled_languages, load_language
 from lexinvariant.decipher.notation import Notation, detect, split_symbols
 from lexinvariant.decipher.substitution import KeySearch
+from lexinvariant.decipher.text_reading import Solution
 from lexinvariant.decipher.which_alphabet import Others, may_be_letters, read_in_best_alphabet
-from lexinvariant.decipher.which_language import Attempt, can_hold, letters_of, read_in_best_language
+from lexinvariant.decipher.which_language import (
+    ENOUGH,
+    Attempt,
+    can_hold,
+    letters_of,
+    read_in_best_language,
+)
 from lexinvariant.decipher.workers import read_on_all_cores
 from lexinvariant.errors import UserError
 
@@ -34,6 +41,27 @@ if TYPE_CHECKING:  # jax takes a second to import, and most texts need none
 
 MIN_TEXTS_FOR_WORKERS = 64
 """Texts from which on it pays to start other processes."""
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A text, what is known of its plaintext, and how it is to be taken apart."""
+
+    text: str | Sequence[str]
+    cribs: Mapping[str, str]
+    crib_text: str | None
+    crib_words: tuple[str, ...]
+    alphabet: Alphabet
+    unspaced: bool
+    notation: Notation
+
+
+def _is_read_with(solution: Solution, words: Sequence[str]) -> bool:
+    """Whether the text was read well, and the plaintext has these words."""
+    language = solution.puzzle.language
+    plain = language.letters_only(solution.decipherment(top=0).plaintext)
+    letters = [language.unspaced(word) for word in words]
+    return solution.reading().probability >= ENOUGH and all(word and word in plain for word in letters)
 
 
 class Solver:
@@ -74,23 +102,22 @@ class Solver:
         """
         kind: dict[str, Any] = {"alphabet": alphabet, "unspaced": unspaced, "notation": notation}
         check_arguments(texts, cribs=cribs, crib_text=crib_text, crib_words=crib_words, top=top, **kind)
-        attempts = [self._attempts(text, cribs or {}, crib_text, crib_words, **kind) for text in texts]
+        questions = [_Question(text, cribs or {}, crib_text, tuple(crib_words), **kind) for text in texts]
+        attempts = [self._attempts(question) for question in questions]
         firsts = [next(tries) for tries in attempts]
 
         def read_one(number: int) -> Decipherment:
             started = time.perf_counter()
-            first = firsts[number]
-
-            @cache  # a text may be looked at more than once
-            def search(attempt: Attempt, patient: bool) -> KeyPosterior:
-                return self._keys.best_keys(attempt.puzzle, attempt.pinned, alphabet, unspaced, patient)
-
-            others = self._others(texts[number], first, cribs or {}, crib_text, crib_words, **kind)
-            if others is None:
-                solution = read_in_best_language(first, attempts[number], search, self.finds_language)
-            else:
-                solution = read_in_best_alphabet(first, attempts[number], others, search, self.finds_language)
-            certain = [first.puzzle.symbols[symbol] for symbol in first.known]
+            question, solution = questions[number], None
+            if question.crib_words:
+                # A reading that has the words by itself is taken as it is: where they stand is only guessed.
+                without = replace(question, crib_words=())
+                tries = self._attempts(without)
+                solution = self._solve(without, next(tries), tries)
+            if solution is None or not _is_read_with(solution, crib_words):
+                solution = self._solve(question, firsts[number], attempts[number])
+            known = check_cribs(solution.puzzle, question.cribs, crib_text)
+            certain = [solution.puzzle.symbols[symbol] for symbol in known]
             return replace(solution.decipherment(top, certain), seconds=time.perf_counter() - started)
 
         numbers = range(len(texts))
@@ -114,30 +141,50 @@ class Solver:
         puzzle = make_puzzle(text, self.language, alphabet, unspaced)
         return self._keys.best_keys(puzzle, {}, alphabet, unspaced)
 
-    def _attempts(
-        self,
-        text: str | Sequence[str],
-        cribs: Mapping[str, str],
-        crib_text: str | None,
-        crib_words: Sequence[str],
-        **kind: Any,
-    ) -> Iterator[Attempt]:
+    def _solve(self, question: _Question, first: Attempt, others: Iterable[Attempt]) -> Solution:
+        """The best reading; `others` are the text in all spellings but the first."""
+
+        @cache  # a text may be looked at more than once
+        def search(attempt: Attempt, patient: bool) -> KeyPosterior:
+            alphabet, unspaced = question.alphabet, question.unspaced
+            return self._keys.best_keys(attempt.puzzle, attempt.pinned, alphabet, unspaced, patient)
+
+        if not may_be_letters(first.puzzle, question.alphabet):
+            return read_in_best_language(first, others, search, self.finds_language)
+
+        def taken_apart(alphabet: Alphabet) -> list[Attempt]:
+            try:
+                return list(self._attempts(replace(question, alphabet=alphabet)))
+            except UserError:  # what is known of the key does not fit
+                return []
+
+        is_ascii = first.puzzle.kind == "ascii"
+        characters = first if is_ascii else next(iter(taken_apart("ascii")), None)
+        otherwise = Others(taken_apart("letters"), characters)
+        return read_in_best_alphabet(first, others, otherwise, search, self.finds_language)
+
+    def _attempts(self, question: _Question) -> Iterator[Attempt]:
         """The text in every spelling that its letters and what is known of it allow; if none does, the error."""
-        letters = letters_of(text)
+        text, notation = question.text, question.notation
+        split = text
         if isinstance(text, str):  # how it is written is the same in every language
-            kind |= {"notation": detect(text) if kind["notation"] == "auto" else kind["notation"]}
-            split = split_symbols(text, kind["notation"])
+            notation = detect(text) if notation == "auto" else notation
+            split = split_symbols(text, notation)
             text = text if isinstance(split, str) else split
+        letters = letters_of(split)
         refused: UserError | None = None
         n_made = 0
 
         def attempt(spelling: Language) -> Attempt:
-            puzzle = make_puzzle(text, spelling, **kind)
-            return Attempt(puzzle, check_cribs(puzzle, cribs, crib_text), tuple(crib_words))
+            puzzle = make_puzzle(text, spelling, question.alphabet, question.unspaced, notation)
+            return Attempt(
+                puzzle, check_cribs(puzzle, question.cribs, question.crib_text), question.crib_words
+            )
 
         for spelling in self._spellings():
             is_first = spelling is self.language
-            if not can_hold(letters, spelling) or not (is_first or all(map(spelling.unspaced, crib_words))):
+            fits = is_first or all(map(spelling.unspaced, question.crib_words))
+            if not can_hold(letters, spelling) or not fits:
                 continue
             try:
                 made = attempt(spelling)
@@ -158,30 +205,6 @@ class Solver:
                 return
             if n_made == 0 or (made.puzzle.kind == "glyphs" and not made.puzzle.is_homophonic):
                 yield made
-
-    def _others(
-        self,
-        text: str | Sequence[str],
-        first: Attempt,
-        cribs: Mapping[str, str],
-        crib_text: str | None,
-        crib_words: Sequence[str],
-        **kind: Any,
-    ) -> Others | None:
-        """The text taken apart otherwise; None where what was enciphered is plain to see, or was given."""
-        if not may_be_letters(first.puzzle, kind["alphabet"]):
-            return None
-
-        def attempts(alphabet: Alphabet) -> list[Attempt]:
-            try:
-                return list(
-                    self._attempts(text, cribs, crib_text, crib_words, **kind | {"alphabet": alphabet})
-                )
-            except UserError:  # what is known of the key does not fit
-                return []
-
-        is_ascii = first.puzzle.kind == "ascii"
-        return Others(attempts("letters"), first if is_ascii else next(iter(attempts("ascii")), None))
 
     def _spellings(self) -> Iterator[Language]:
         """Every spelling of every language that a text may be in; languages are loaded when it comes to them."""

@@ -5,8 +5,9 @@ symbol's row is what the head said at its occurrences so far, each one counting 
 half) than the one after it: a later occurrence has seen everything an earlier one had, so adding them up evenly would
 count evidence twice, while the last one alone flickers. (Over 40 pieces of held-out prose and code the true character
 costs 0.78 nats a symbol after 512 symbols so, 0.80 with the last occurrence alone and 0.85 with an almost even mean.)
-Rows and columns are then balanced (Sinkhorn), because no two symbols stand for one character: that takes 0.15 nats off,
-the largest gain of all. More than one draw of the lexicon changes less than 0.01 nats, so one is drawn.
+Rows and columns are then balanced (Sinkhorn), because no two symbols stand for one character (homophones apart): that
+takes 0.15 nats off, the largest gain of all. More than one draw of the lexicon changes less than 0.01 nats, so one is
+drawn.
 
 S symbols of the key, T positions, F context lengths (frames) looked at, C characters, K draws, V vocabulary.
 """
@@ -130,13 +131,13 @@ def trace(
     puzzle = make_puzzle(text, language, alphabet, unspaced, notation)
     known = check_cribs(puzzle, cribs or {}, crib_text)
     names = list(model.vocab.decode(range(model.vocab.size)))
-    # The model takes every symbol for another character, so more symbols than letters need more characters; and where
-    # it does not know all letters of the language, it is asked about all that it knows.
-    knows_letters = set(language.letters) <= {*names}
-    only_letters = puzzle.kind != "ascii" and not puzzle.is_homophonic and knows_letters
+    # Where the model does not know all letters of the language, it is asked about all that it knows.
+    only_letters = puzzle.kind != "ascii" and set(language.letters) <= {*names}
     columns = list(language.letters) if only_letters else names
+    shared = puzzle.is_homophonic and only_letters
     known = {symbol: plain for symbol, plain in known.items() if plain in columns}
-    if len(puzzle.symbols) > (most := min(len(columns), model.config.vocab_size)):
+    most = model.config.vocab_size if shared else min(len(columns), model.config.vocab_size)
+    if len(puzzle.symbols) > most:
         raise UserError(
             f"The text has {len(puzzle.symbols)} different symbols and the model knows {most}: give a text in fewer."
         )
@@ -152,7 +153,7 @@ def trace(
     lengths = context_lengths(len(cells), max(1, n_symbols) * len(columns))
     score_FSC, seen_FS = decayed_scores(symbol_T, logp_TC, n_symbols, lengths, language.trace_decay)
     crib = {s: columns.index(name) for s, name in known.items() if s < n_symbols}
-    p_FSC = soft_keys(score_FSC, seen_FS, crib)
+    p_FSC = soft_keys(score_FSC, seen_FS, crib, shared)
     likely_C = (p_FSC.max(axis=(0, 1), initial=0) >= _MIN_SHOWN) | only_letters
     return Trace(
         cells=tuple(cells),
@@ -206,17 +207,27 @@ def decayed_scores(
     return np.stack(scores), np.stack(seen)
 
 
-def soft_keys(score_FSC: Floats, seen_FS: NDArray[np.bool_], crib: Mapping[int, int]) -> Floats:
+def soft_keys(
+    score_FSC: Floats, seen_FS: NDArray[np.bool_], crib: Mapping[int, int], shared: bool = False
+) -> Floats:
     """The key in probabilities at each context length: symbol s is known to be character crib[s], the others share the
-    rest.
+    rest. `shared`: a character may have several symbols, so each is on its own.
     """
+    taken = () if shared else crib.values()
     free_S = np.array([s for s in range(score_FSC.shape[1]) if s not in crib], int)[:, None]
-    free_C = np.array([c for c in range(score_FSC.shape[2]) if c not in crib.values()], int)
+    free_C = np.array([c for c in range(score_FSC.shape[2]) if c not in taken], int)
+    share = each_alone if shared else sinkhorn
     p_FSC = np.zeros_like(score_FSC)
-    p_FSC[:, free_S, free_C] = sinkhorn(score_FSC[:, free_S, free_C], seen_FS[:, free_S[:, 0]])
+    p_FSC[:, free_S, free_C] = share(score_FSC[:, free_S, free_C], seen_FS[:, free_S[:, 0]])
     for s, c in crib.items():
         p_FSC[:, s, c] = seen_FS[:, s]
     return p_FSC
+
+
+def each_alone(score_FSC: Floats, seen_FS: NDArray[np.bool_]) -> Floats:
+    """Rows of symbols seen sum to 1, whatever the others are."""
+    p_FSC = np.exp(score_FSC - score_FSC.max(axis=2, keepdims=True, initial=-np.inf)) * seen_FS[..., None]
+    return p_FSC / _not_zero(p_FSC.sum(axis=2, keepdims=True))
 
 
 def sinkhorn(score_FSC: Floats, seen_FS: NDArray[np.bool_]) -> Floats:

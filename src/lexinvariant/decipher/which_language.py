@@ -153,13 +153,16 @@ def _read_alone(
 
 
 def read_by_few_keys(attempt: Attempt, short: bool = False) -> KeyPosterior | None:
-    """The text under the best key that follows the order of the alphabet."""
+    """The text under the best key that follows the order of the alphabet; in short, by short n-grams and whatever words
+    are known, since finding places for them takes seconds.
+    """
     puzzle = attempt.puzzle
+    known = attempt.known if short else attempt.pinned
     if puzzle.kind == "ascii":
-        return read_in_order(puzzle, character_problem(puzzle, attempt.pinned))
+        return read_in_order(puzzle, character_problem(puzzle, known))
     if puzzle.letter_S is None:
         return None
-    return read_in_order(puzzle, letter_problem(puzzle, attempt.pinned, puzzle.spaced, short))
+    return read_in_order(puzzle, letter_problem(puzzle, known, puzzle.spaced, short))
 
 
 def _read_in_order_elsewhere(attempts: Sequence[Attempt]) -> list[Solution]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from lexinvariant.checks import check_seed, given_text
 from lexinvariant.errors import UserError
 
 _LETTER = r"[^\W\d_]"
@@ -53,7 +54,9 @@ class WordCipher:
 
 def encipher_words(text: str, seed: int = 0) -> WordCipher:
     """Every word replaced by a made-up one that can be said aloud; the same seed gives the same words."""
-    plain = dict.fromkeys(match["word"].lower() for match in WORDS.finditer(text) if match["word"])
+    check_seed(seed)
+    words = WORDS.finditer(given_text(text, "text"))
+    plain = dict.fromkeys(match["word"].lower() for match in words if match["word"])
     if not plain:
         raise UserError("There is no word in this text: give one with words to replace.")
     chance, taken, written = random.Random(seed), set(plain), {}

@@ -236,7 +236,7 @@ def _check_words(n_different: int, n: int, n_names: int) -> None:
     if n < FEWEST_WORDS:
         many = ("no word", "one word")[n] if n < 2 else f"{n} words"
         raise UserError(
-            f"The text has {many}, from which nothing can be told: give at least {FEWEST_WORDS}, and better a hundred."
+            f"The text has {many}, too few to read anything from: give at least {FEWEST_WORDS}, and better a hundred."
         )
     most = min(MOST_WORDS, n_names)
     if n_different > most:

@@ -1,7 +1,7 @@
 """What each part of a recipe is worth: short runs of a preset, each with one thing changed.
 
 Every variant reads as many tokens as the recipe itself, so batch and steps trade against each other. Runs are kept
-beside the rows, and the same command goes on where it was stopped.
+beside the rows, and the same command continues where it stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lexinvariant.experiments.training import curve_of
 from lexinvariant.presets import preset
 from lexinvariant.results.ablation import HeldOutMetrics, TrainedVariant
 from lexinvariant.results.synthetic import TaskResult
-from lexinvariant.text import CharVocab, HuggingFaceVocab, open_data
+from lexinvariant.text import CharVocab, HuggingFaceVocab, Vocab, open_data
 from lexinvariant.training.evaluate import evaluate
 from lexinvariant.training.loop import train
 
@@ -159,32 +159,32 @@ VARIANTS = {
 class Options:
     """Train short variants of a preset, each with one thing changed, and compare them on held-out text.
 
-    Several commands may run at once into the same --out, each with --variants of its own: rows are appended whole. On
-    one GPU each needs its share of the memory: XLA_PYTHON_CLIENT_MEM_FRACTION=0.4 for two.
+    Several commands, each with its own --variants, may write to the same --out at once. On one GPU give each its share
+    of the memory: XLA_PYTHON_CLIENT_MEM_FRACTION=0.4 for two.
 
     example: lexinvariant experiment ablation --preset char-tiny --data data/stdlib --steps 200 --variants "the recipe"
     "no smeared keys"
     """
 
     data: str = ""
-    """A folder written by `lexinvariant data prepare`; presets with data of their own need none."""
+    """A folder written by `lexinvariant data prepare`; not needed for presets that come with data."""
     preset: str = "char-small"
-    """The recipe."""
+    """The preset to vary."""
     steps: Annotated[int, AtLeast(2)] = 2000
     """Steps of every run; the schedules shrink with them."""
     variants: tuple[str, ...] = ()
-    """Names of those to run. Default: all that change something of the preset."""
+    """Names of the variants to run. Default: all that change anything in the preset."""
     out: Path = Path("runs/report")
-    """Folder for the rows (ablation.jsonl) and the runs (ablation/PRESET-STEPS/NAME, or PRESET-STEPS-seed-N for another
-    seed than 0)."""
+    """Folder for the rows (ablation.jsonl) and the runs (ablation/PRESET-STEPS/NAME, or PRESET-STEPS-seed-N for seeds
+    other than 0)."""
     sequences: Count = 1000
-    """Held-out contexts that the trained models are compared on."""
+    """Held-out contexts to compare the trained models on."""
     examples: CountOrZero = 500
-    """Examples of LookUp and of Permutation; 0 leaves them out."""
+    """Examples each of LookUp and Permutation; 0 skips both."""
     batch_size: Count = 64
-    """Sequences at a time in comparing. Results do not depend on it."""
+    """Sequences per batch when comparing; results do not depend on it."""
     seed: int = 0
-    """Of training and of comparing; runs of several seeds stand side by side."""
+    """Seed of training and of comparing; runs of several seeds are shown side by side."""
     draws: ClassVar[int] = 1
     """Lexicons that a sequence is scored under."""
 
@@ -200,7 +200,10 @@ def run(options: Options, recorder: Recorder) -> None:
         if name not in fitting:
             raise UserError(f"{name!r} changes nothing of {options.preset}: leave it out.")
     names = options.variants or fitting
-    recorder.measured_on(data_hash=open_data(recipe.data.path).fingerprint)
+    data = open_data(recipe.data.path)
+    if options.examples and not _can_write_tasks(data.vocab):
+        recorder.log(f"{data.vocab.name} cannot write LookUp and Permutation: they are left out.")
+    recorder.measured_on(data_hash=data.fingerprint)
     for number, name in enumerate(names, start=1):
         recorder.log(f"[{number}/{len(names)}] {name}: {VARIANTS[name].question}")
         row = recorder.write(_measure(options, recipe, name, recorder))
@@ -245,7 +248,9 @@ def _measure(options: Options, recipe: TrainConfig, name: str, recorder: Recorde
     folder = runs / name.replace(" ", "-").replace("'", "")
     outcome = train(config, folder, name)
     if not outcome.finished:
-        raise UserError(f"{name} was stopped at step {outcome.step}: give the same command to go on.")
+        raise UserError(
+            f"Training the variant {name!r} was stopped at step {outcome.step}: give the same command to continue."
+        )
     evaluated = open_model(str(outcome.model_folder))
     # All on the recipe's own context, whatever they were trained on.
     held_out = evaluate(
@@ -272,11 +277,15 @@ def _measure(options: Options, recipe: TrainConfig, name: str, recorder: Recorde
     )
 
 
+def _can_write_tasks(vocab: Vocab) -> bool:
+    return isinstance(vocab, CharVocab | HuggingFaceVocab)
+
+
 def _tasks(
     options: Options, evaluated: EvaluatedModel, dtype: Literal["float32", "bfloat16"], recorder: Recorder
 ) -> dict[str, float]:
     """Accuracy in the paper's two tasks, where the vocabulary can write them."""
-    if not options.examples or not isinstance(evaluated.model.vocab, CharVocab | HuggingFaceVocab):
+    if not options.examples or not _can_write_tasks(evaluated.model.vocab):
         return {}
     settings = synthetic.Options(
         batch_size=options.batch_size, seed=options.seed, dtype=dtype, draws=options.draws

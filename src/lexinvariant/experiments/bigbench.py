@@ -45,7 +45,8 @@ BY_MEAN_TOKEN = "by the mean token"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(PairOptions):
-    """BIG-bench's JSON tasks, by choice and by writing: one model against chance, or two against each other.
+    """Run BIG-bench's JSON tasks, both multiple choice and free answers: one model against chance, or two against each
+    other.
 
     example: lexinvariant experiment bigbench --model runs/mixed/model --baseline runs/standard/model --tasks bigbench
     """
@@ -53,15 +54,15 @@ class Options(PairOptions):
     tasks: Path
     """A folder with a TASK/task.json or TASK/SUBTASK/task.json for each task, or a tar archive of such a folder."""
     baseline: str | None = None
-    """The model to compare with, such as one that was trained in the same way without regularisation."""
+    """The model to compare with, such as one trained the same way without regularisation."""
     only: tuple[str, ...] = ()
-    """Names of tasks, or keywords: those that have one of them are run."""
+    """Run only these tasks, given by name or keyword."""
     examples: Count = 200
-    """Examples of a task at most, drawn at random and as evenly as possible from its subtasks."""
+    """Most examples of a task, drawn at random and as evenly as possible from its subtasks."""
     shots: tuple[int, ...] = (0, 3)
-    """Solved examples before the one that is asked, 0 to 3; each number is measured."""
+    """Solved examples before each question, 0 to 3; every number given is measured."""
     answer_tokens: Count = 128
-    """Tokens that a model may write at most; where right answers are short it writes fewer."""
+    """Most tokens that a model may write; fewer where the right answers are short."""
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ def _examples(raw: list[Any]) -> tuple[list[Example], Counter[str], int]:
         targets = [target for target in _list(each.get("target")) if isinstance(target, str | int | float)]
         stripped = tuple(filter(None, (_whole(str(target)).strip() for target in targets)))
         if not numbers or "" in choices or len(choices) == 1:
-            dropped["examples with target_scores that are no choices with numbers were left out"] += 1
+            dropped["examples with target_scores that are not choices with numbers were left out"] += 1
             continue
         if not choices and not stripped:
             dropped["examples with an empty target were left out"] += 1

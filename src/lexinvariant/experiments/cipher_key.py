@@ -44,41 +44,42 @@ from lexinvariant.results.section import percent
 
 @dataclass(frozen=True, kw_only=True)
 class Options(CommonOptions):
-    """Read the key of a substitution cipher off a model (the paper's section Recovering Substitution Ciphers).
+    """Read the key of a substitution cipher from a model (the paper's section Recovering Substitution Ciphers).
 
-    Lowercase letters are enciphered, and the model has to reckon with every permutation of all its symbols. Its
+    Lower-case letters are enciphered, but the model has to reckon with every permutation of all its symbols. Its
     deciphering head, or a probe on its frozen states, names each symbol; votes in a window make a key.
 
     example: lexinvariant experiment cipher-key --model runs/mine/model --data data/mixed --sequences 200
     """
 
     data: str
-    """A folder written by `lexinvariant data prepare` (char128): texts come from --split, the probe's from train."""
+    """A folder written by `lexinvariant data prepare` (char128). Texts come from --split, the probe's training text
+    from train."""
     split: Literal["test", "valid", "train"] = "test"
-    """Which part of the data is enciphered."""
+    """Which part of the data to encipher."""
     sequences: Count = paper.KEY_SEQUENCES
-    """Texts that fill the model's context, all enciphered with one key; the paper's number."""
+    """Texts to encipher, all with one key, each filling the model's context. Default: the paper's number."""
     fresh_keys: bool = False
-    """A new key for every text. The whole key and the matrices are then those of the letters stood for."""
+    """Use a new key for every text. The whole key and the matrices are then over plain letters, not cipher letters."""
     window: int | None = None
-    """Symbols in which a key is voted on. Default: 100, the paper's number, or a quarter of a shorter context."""
+    """Symbols that vote on a key. Default: 100, the paper's number, or a quarter of a shorter context."""
     soft_window: Count = 50
-    """Symbols over which logits are averaged for the key as probabilities (the paper: 50)."""
+    """Symbols over which logits are averaged for the key as probabilities (paper: 50)."""
     soft_starts: tuple[int, ...] = (0, 50, 100, 200, 400)
-    """Where those windows begin (the paper's places); those that do not fit the context are left out."""
+    """Where those windows begin (default: as in the paper); those beyond the context are left out."""
     temperature: float = 1.0
-    """Temperature of the probabilities (the paper: 1)."""
+    """Temperature of the probabilities (paper: 1)."""
     namer: Literal["head", "probe", "both"] = "head"
-    """What names the symbols: the head trained along with the model (in hindsight too, where the model has that), or
-    the paper's probe on the frozen model."""
+    """What names the symbols: the head trained along with the model (also in hindsight, if the model has that), or the
+    paper's probe on the frozen model."""
     probe: Path | None = None
-    """A probe trained before. Default: one is trained and kept beside the rows, to be used again."""
+    """A probe trained earlier. Default: train one, and keep it beside the rows to use again."""
     probe_steps: Count = 10_000
-    """Steps of training a probe (the paper: 10,000)."""
+    """Training steps of the probe (paper: 10,000)."""
     probe_batch_size: Count = 64
-    """Sequences a step of training a probe."""
+    """Sequences per training step of the probe."""
     probe_hidden: CountOrZero = 0
-    """Width between the probe's two layers; 0 is the model's own."""
+    """Width between the probe's two layers; 0: the model's own."""
     draws: ClassVar[int] = 1  # each text is read once, with one lexicon: part of the rows' provenance
 
 
@@ -143,8 +144,8 @@ def run(options: Options, recorder: Recorder) -> None:
             recorder.write(probabilities)
         last = percent(precision.last.value, digits=2)
         recorder.log(
-            f"{naming.namer.name}: the last window names {last} of its letters rightly, the whole key {key.right} of "
-            f"{len(key.named)}."
+            f"{naming.namer.name}: the last window names {last} of its letters correctly, and the whole key "
+            f"{key.told} letters that occur in a last window."
         )
 
 

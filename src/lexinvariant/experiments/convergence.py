@@ -37,7 +37,7 @@ from lexinvariant.text.frequency import counting_losses
 class Options(PairOptions):
     """Perplexity by context length of a lexinvariant model, beside its standard twin.
 
-    Run it again into the same --out with another --data (and --label) to add a corpus to the figure.
+    To add a corpus to the figure, run it again with the same --out and another --data (and --label).
 
     example: lexinvariant experiment convergence --model runs/mine/model --baseline runs/mine-standard/model --data
     data/stdlib
@@ -46,14 +46,14 @@ class Options(PairOptions):
     data: str
     """A folder written by `lexinvariant data prepare`, or `markov12`."""
     split: Literal["test", "valid", "train"] = "test"
-    """Which part of the data is read."""
+    """Which part of the data to read."""
     sequences: Count = paper.SEQUENCES
-    """Whole contexts to average over; the paper's number. More give a tighter confidence band."""
+    """Whole contexts to average over. Default: the paper's number; more give a tighter confidence band."""
     window: int | None = None
-    """Symbols of the moving average inside each sequence. Default: 100, the paper's number, or a quarter of a shorter
+    """Symbols in the moving average within each sequence. Default: 100, the paper's number, or a quarter of a shorter
     context."""
     label: str = ""
-    """Name of the corpus on the figure, which shows the newest run of each. Default: the data folder's name."""
+    """Name of the corpus in the figure, which shows the newest run of each. Default: the data folder's name."""
 
     @property
     def corpus_name(self) -> str:
@@ -104,8 +104,8 @@ def run(options: Options, recorder: Recorder) -> None:
         curves = {how: gap_curve(ours_SI, theirs_SI, how, weight_RS) for how in AVERAGINGS}
         gap = recorder.write(Gap(**setting, names=[evaluated.name for evaluated in models], curves=curves))
         recorder.log(
-            f"{options.corpus_name}: the gap falls from {gap.start():.2f} to {gap.end():.2f} times the standard "
-            "model's perplexity (the paper: 9 to under 1)"
+            f"{options.corpus_name}: perplexity falls from {gap.start() + 1:.2f} to {gap.end() + 1:.2f} times the "
+            "standard model's (the paper: 10 to under 2)"
         )
     row = recorder.write(_seen_and_new(setting, models, text, nats_by_model, weight_RS))
     recorder.log(f"{options.corpus_name}: {row.summary}")

@@ -64,8 +64,8 @@ Answer = TypeVar("Answer")
 class Options:
     """Measure solvers of substitution ciphers on held-out text: symbol error rate, key accuracy and seconds by length.
 
-    Ours stands beside a plain annealer with the same n-gram, subbreaker (quadgrams, hill climbing) and cipher_solver
-    (digrams), where they are installed; on Vigenere ciphers beside a plain hill climber.
+    Ours is compared with a plain annealer using the same n-gram and, where installed, with subbreaker (quadgrams, hill
+    climbing) and cipher_solver (digrams); on Vigenere ciphers with a plain hill climber.
 
     examples:
       lexinvariant experiment decipher --data-text prose.test.jsonl.xz --batch 1000 --fresh 5
@@ -73,48 +73,49 @@ class Options:
     """
 
     data_text: str
-    """Held-out text: a source as in `lexinvariant data prepare`."""
+    """Held-out text: a source, as for `lexinvariant data prepare`."""
     out: Path = Path("runs/report")
     """Folder for the rows (decipher.jsonl)."""
     language: str = AUTO
-    """The language of the text: a name, or a folder that `lexinvariant language build` wrote; auto: English, which the
-    solver is not told."""
+    """The language of the text: a name, or a folder written by `lexinvariant language build`. With auto the text is
+    English, but the solver has to find that out."""
     model: str = BUNDLED
-    """The lexinvariant model that our solver names symbols with."""
+    """The lexinvariant model with which our solver names symbols."""
     lengths: tuple[int, ...] = (32, 64, 100, 200, 400, 512)
-    """Characters of a text, with spaces kept and without."""
+    """Lengths of texts in characters, with spaces and without."""
     ascii_lengths: tuple[int, ...] = (480,)
-    """Characters of a text where every printable character is permuted."""
+    """Lengths of texts in which every printable character is permuted."""
     homophonic_lengths: tuple[int, ...] = (400,)
-    """Letters of a text where common letters have several of 50 symbols."""
+    """Lengths, in letters, of homophonic texts: common letters have several of 50 symbols."""
     settings: tuple[Setting, ...] = ("spaced", "unspaced", "ascii", "homophonic")
-    """What is measured: letters with spaces kept, letters alone, every printable character, letters in homophones."""
+    """What to measure: letters with spaces kept, letters alone, every printable character, homophonic ciphers."""
     texts: Count = 100
-    """Texts a length."""
+    """Texts of each length."""
     peers: tuple[str, ...] = PEERS
-    """Which others to measure."""
+    """Which other solvers to measure."""
     peer_texts: Count = 30
-    """Texts a length for the others: the first ones of ours. subbreaker takes seconds for each."""
+    """Texts of each length for the other solvers, the first of ours; subbreaker takes seconds for each."""
     annealer_swaps: Count = 10_000
-    """Swaps that each of the plain annealer's 50 restarts may try."""
+    """Most swaps in each of the plain annealer's 50 restarts."""
     batch: CountOrZero = 0
-    """Measure also this many texts of 200 symbols at once; the bar is 1,000 in 60 seconds on two cores."""
+    """Also measure this many texts of 200 symbols at once; the bar is 1,000 in 60 seconds on two cores."""
     published: tuple[str, ...] = ()
-    """Measure also published ciphers: files with a ciphertext, an empty line and its plaintext, letter for letter."""
+    """Also measure published ciphers: files with a ciphertext, an empty line and its plaintext, letter for letter."""
     published_letters: CountOrZero = 0
-    """Of these count only so many letters from the beginning, where the end has no agreed reading. (0: all)"""
+    """Count only this many letters of each from the start, if the end has no agreed reading; 0: all."""
     kinds: CountOrZero = 0
-    """Measure also what is said of this many texts of every kind of cipher: Caesar, Vigenere, transposition, random."""
+    """Also measure the verdicts on this many texts of every kind of cipher: Caesar, Vigenere, transposition,
+    random."""
     kind_lengths: tuple[int, ...] = (60, 100, 200, 400)
-    """Letters of these texts."""
+    """Lengths of these texts, in letters."""
     ciphers: tuple[Cipher, ...] = CIPHERS
-    """The kinds that are measured."""
+    """Which kinds to measure."""
     foreign: tuple[str, ...] = ()
-    """Held-out text in other languages, for a substitution of another language: sources, as the other one."""
+    """Held-out text in other languages, for substitution ciphers in another language: sources, as for --data-text."""
     fresh: CountOrZero = 0
-    """Measure also this many commands, each in a fresh process with empty caches; the bar is 5 seconds."""
+    """Also time this many commands, each in a fresh process with empty caches; the bar is 5 seconds."""
     seed: int = 0
-    """Seed of the texts and keys drawn."""
+    """Seed for drawing texts and keys."""
 
 
 def run(options: Options, recorder: Recorder) -> None:
@@ -268,7 +269,8 @@ def _measure_published(
     puzzle = make_puzzle(cipher, solver.language)
     if puzzle.count_S.sum() != len(plain):
         raise UserError(
-            f"{file} is no published cipher: give a ciphertext, an empty line and a plaintext of as many letters."
+            f"{file} is not a published cipher: give a ciphertext, an empty line and a plaintext with the same number "
+            "of letters."
         )
     solvers: dict[str, Callable[[], str]] = {OURS: lambda: solver.read([cipher], top=0)[0].plaintext}
     if annealer is not None:

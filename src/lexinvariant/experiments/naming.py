@@ -58,8 +58,8 @@ FEWEST_TOKENS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Options(PairOptions):
-    """What the deciphering head takes the tokens of held-out text to be, by how often each has occurred and how common
-    it is; and the words of one text, followed from occurrence to occurrence.
+    """Measure how well the deciphering head names the tokens of held-out text, by how often each has occurred and how
+    common it is, and follow the words of one text from occurrence to occurrence.
 
     example: lexinvariant experiment naming --model runs/mine/model --baseline runs/mine-standard/model --data data/mine
     """
@@ -67,18 +67,17 @@ class Options(PairOptions):
     data: str
     """A folder written by `lexinvariant data prepare`; its train split says how common each token is."""
     split: Literal["test", "valid", "train"] = "test"
-    """Which part of the data is read."""
+    """Which part of the data to read."""
     sequences: Count = paper.SEQUENCES
     """Whole contexts to average over."""
     window: int | None = None
-    """Tokens that are the end of the context. Default: 100, or a quarter of a shorter context."""
+    """Tokens that count as the end of the context. Default: 100, or a quarter of a shorter context."""
     label: str = ""
     """Name of the corpus in the tables, which show the newest run of each. Default: the data folder's name."""
     text: str | None = None
-    """The text whose tokens are followed, or a file that holds it. Default: a simple story that comes with the
-    package."""
+    """The text whose tokens to follow, or a file with it. Default: a simple story that comes with the package."""
     words: tuple[str, ...] = ()
-    """Tokens of the text to be followed. Default: those that occur most often, of common and of rarer ones."""
+    """Tokens of the text to follow. Default: the most frequent ones in it, both common and rarer."""
 
     @property
     def corpus_name(self) -> str:
@@ -147,7 +146,7 @@ def run(options: Options, recorder: Recorder) -> None:
         )
         recorder.log(
             f"{options.corpus_name}, {evaluated.name}, {namer}: {row.at_end.named} of the last {window} tokens named "
-            f"rightly, {row.at_end.among_five} among the likeliest five, {row.at_end.nats:.2f} nats"
+            f"correctly, {row.at_end.among_five} among the five likeliest, {row.at_end.nats:.2f} nats"
         )
 
     for namer, names in head_names(ours, namers, text, options, recorder).items():
@@ -164,7 +163,7 @@ def run(options: Options, recorder: Recorder) -> None:
     tokens = follow(ours, namers, tok_T, followed, rank_V, options)
     recorder.write(FollowedText(label=label, model=ours.measured, n_tokens=len(tok_T), tokens=tokens))
     right = sum(token.p_right[-1] >= token.guesses[-1][0].p for token in tokens)
-    recorder.log(f"{label}: {right} of {len(tokens)} tokens named rightly at their last occurrence")
+    recorder.log(f"{label}: {right} of {len(tokens)} tokens named correctly at their last occurrence")
 
 
 def token_ranks(data: str) -> np.ndarray:
@@ -176,7 +175,7 @@ def token_ranks(data: str) -> np.ndarray:
         frequency_V = token_counts(corpus)
     else:
         raise UserError(
-            f"{data} has no training text to tell how common each token is: prepare it with some."
+            f"{data} has no training text, which says how common each token is: prepare it with some."
         )
     rank_V = np.empty(len(frequency_V), np.int64)
     rank_V[np.argsort(-frequency_V, kind="stable")] = np.arange(1, len(frequency_V) + 1)
@@ -286,7 +285,7 @@ def _text_to_follow(options: Options, evaluated: EvaluatedModel) -> tuple[str, n
     tok_T = vocab.encode(vocab.fold(given)[0]).astype(np.int32)[: evaluated.model.config.context]
     if options.text is not None and len(tok_T) < FEWEST_TOKENS:
         raise UserError(
-            f"The text has {len(tok_T)} tokens, too few to tell what they are: give one of at least {FEWEST_TOKENS}."
+            f"The text has {len(tok_T)} tokens, too few to name them: give one of at least {FEWEST_TOKENS}."
         )
     return label, tok_T
 

@@ -33,7 +33,7 @@ class CommonOptions:
     seed: int = 0
     """Seed of every lexicon, key and text drawn."""
     batch_size: Count = 16
-    """Sequences at a time. Results do not depend on it."""
+    """Sequences per batch; results do not depend on it."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Type of the arithmetic; bfloat16 is faster on a GPU."""
 
@@ -43,9 +43,9 @@ class PairOptions(CommonOptions):
     """Options of the experiments that measure a model beside its standard twin."""
 
     baseline: str | None = None
-    """The model's standard twin, trained on the same data; without one the model is measured alone."""
+    """The model's standard twin, trained on the same data; without it the model is measured alone."""
     draws: Count = 1
-    """Lexicons that a lexinvariant model's probabilities are averaged over."""
+    """Lexicons to average a lexinvariant model's probabilities over."""
 
 
 def flag(field: str) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lexinvariant.errors import UserError, nearest
 from lexinvariant.experiments.options import check_counts, flag
 from lexinvariant.experiments.recorder import Recorder
+from lexinvariant.files import check_can_fill
 from lexinvariant.progress import Log
 from lexinvariant.results.rows import Provenance, Row, Rows, read_rows
 from lexinvariant.results.section import Section
@@ -88,6 +89,7 @@ class Experiment:
     def run(self, options: Any, command: str = "", log: Log = lambda line: None) -> list[Row]:
         """Measure, append the rows to NAME.jsonl in the output folder, and return them."""
         check_counts(options)
+        check_can_fill(options.out)
         provenance = Provenance(
             self.name,
             seed=getattr(options, "seed", 0),
@@ -147,7 +149,9 @@ def _tokens_or_time(pair: Pair) -> bool:
 
 
 EXPERIMENTS = (
-    Experiment("training", "learning curves of runs, at equal compute", suits=lambda pair: bool(pair.runs)),
+    Experiment(
+        "training", "learning curves of training runs, at equal compute", suits=lambda pair: bool(pair.runs)
+    ),
     Experiment("ablation", "what each part of a recipe is worth, in short runs"),
     Experiment(
         "convergence",
@@ -157,21 +161,21 @@ EXPERIMENTS = (
     ),
     Experiment(
         "cipher-key",
-        "the key of a substitution cipher, read off a model's states",
+        "the key of a substitution cipher, read from a model's states",
         suits=_characters_with_head,
         full={"namer": "both"},
         quick={"sequences": 20},
     ),
-    Experiment("decipher", "solvers of substitution ciphers side by side: errors, seconds, calibration"),
+    Experiment("decipher", "cipher solvers side by side: errors, seconds, calibration"),
     Experiment(
         "uncertainty",
-        "what a model takes one symbol of a text to be, at each of its occurrences",
+        "what a model thinks one symbol of a text stands for, at each occurrence",
         suits=_characters_with_head,
         quick={"draws": 2},
     ),
     Experiment(
         "naming",
-        "what a model takes the tokens of a text to be, and how much a text says about it",
+        "what a model thinks the tokens of a text stand for, and how much a text reveals",
         suits=_tokens_with_head,
         quick={"sequences": 20},
     ),
@@ -188,14 +192,14 @@ EXPERIMENTS = (
         suits=_tokens_or_time,
         quick={"prompts": 40},
     ),
-    Experiment("bigbench", "BIG-bench's tasks: which improve and which are harmed from one model to another"),
+    Experiment("bigbench", "BIG-bench tasks: which improve and which are harmed from one model to another"),
     Experiment(
         "regulariser",
         "standard models trained with random lexicons: loss, symbol tasks, robustness, rare words",
     ),
     Experiment(
         "theory",
-        "convergence of the lexinvariant mixture, its bounds, and the limit for English",
+        "convergence of the lexinvariant mixture, bounds on it, and the limit for English",
         suits=_always,
         quick={"quick": True},
         not_from_pair=("model", "quick"),

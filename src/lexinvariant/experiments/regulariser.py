@@ -55,31 +55,31 @@ PERTURBED_SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What training with random lexicons does to standard models: held-out loss, LookUp and Permutation, robustness to
-    misspelt, rare and made-up words and to renamed identifiers, and how fast new words are learned.
+    """Measure what training with random lexicons does to standard models: held-out loss, LookUp and Permutation,
+    robustness to misspelt, rare and made-up words and to renamed identifiers, and how fast new words are learned.
 
     example: lexinvariant experiment regulariser --models runs/standard/model runs/mixed-0.2/model --data data/mine
     """
 
     models: tuple[str, ...]
-    """Folders of trained models; each one's own configuration tells how it was regularised. Of models in a run's folder
-    the loss by pass is shown too."""
+    """Folders of trained models; each one's configuration says how it was regularised. For models inside a run's
+    folder the loss by pass over the text is shown too."""
     data: str
     """A folder written by `lexinvariant data prepare`; its train split says how common each token is."""
     split: Literal["test", "valid", "train"] = "test"
-    """Which part of the data is read."""
+    """Which part of the data to read."""
     sequences: Count = 500
-    """Whole contexts to average over. The first half of each is what is written differently."""
+    """Whole contexts to average over. The first half of each is the part that gets rewritten."""
     examples: CountOrZero = 1000
-    """Examples of LookUp and of Permutation; 0 leaves them out."""
+    """Examples each of LookUp and Permutation; 0 skips both."""
     label: str = ""
     """Name of the corpus in the tables. Default: the data folder's name."""
     out: Path = Path("runs/report")
     """Folder for the rows (regulariser.jsonl); rows are appended, and the report shows the newest of each model."""
     seed: int = 0
-    """Of the tasks, and of what is written in the place of words."""
+    """Seed of the tasks and of the words written in place of others."""
     batch_size: Count = 16
-    """Sequences at a time. Results do not depend on it."""
+    """Sequences per batch; results do not depend on it."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Type of the arithmetic; bfloat16 is faster on a GPU."""
 

@@ -56,37 +56,38 @@ SHORTEST_PASSAGE = 32  # tokens; less than this says nothing about its words
 
 @dataclass(frozen=True)
 class Options(PairOptions):
-    """Multiple choice over words that a lexinvariant model knows from one passage alone, beside its standard twin.
+    """Ask multiple-choice questions about words that a lexinvariant model knows from one passage alone, beside its
+    standard twin.
 
-    The paper's setting is a model with a tokenizer of 32,000 tokens; one of characters spells its answers out.
+    The paper's setting is a tokenizer of 32,000 tokens; a model of characters spells its answers out.
 
     example: lexinvariant experiment semantic --model runs/mine/model --data-text simple.jsonl --prompts 500
     """
 
     data_text: str | None = None
-    """Simple texts to make stories from: a file, folder or other source as `lexinvariant data prepare` reads them.
-    Without it, a few passages that come with the package."""
+    """Simple texts to make stories from: a file, folder or other source, as for `lexinvariant data prepare`. Default:
+    a few passages that come with the package."""
     prompts: Count = 300
-    """Questions of each sort; the paper shows one. There may be fewer where the text is short."""
+    """Questions of each sort (the paper shows one); fewer if the text is short."""
     sorts: tuple[Sort, ...] = SORTS
-    """Where passages come from: `stories` from a text, `templates` generated."""
+    """Where passages come from: `stories` are from a text, `templates` are generated."""
     shots: CountOrZero = 0
-    """Solved questions, about other words, before one in the paper's wording; the paper has none."""
+    """Solved questions about other words before each question in the paper's wording (paper: 0)."""
     length: CountOrZero = 0
-    """Tokens of a prompt at most, with its answer; 0: the model's context."""
+    """Most tokens in a prompt with its answer; 0: the model's context."""
     word_list: WordList = "test"
-    """Which words generated passages are made of: the design was tried on `development` alone."""
+    """Which words generated passages use; only `development` was used while designing them."""
     mixed: bool = False
-    """Generated sentences about everything in turn, in place of a paragraph for each category."""
+    """In generated passages, take categories in turn instead of a paragraph for each."""
     calibrate: bool = False
-    """Ask for each of the four options in turn, and compare an option's likelihood with its mean over these questions:
-    takes four times as long."""
+    """Ask for each of the four options in turn, and compare an option's likelihood with its mean over these four
+    questions. Takes four times as long."""
     continuation: CountOrZero = 0
-    """Tokens that the model writes freely after the question; 0: 5 of a tokenizer, or 16 characters."""
+    """Tokens that the model writes freely after the question; 0: 5 tokens of a tokenizer, or 16 characters."""
     lead: str = " "
-    """What stands between the question and an option when its likelihood is taken."""
+    """Text between the question and an option when scoring the option."""
     paper_tex: Path | None = None
-    """The paper's LaTeX source: its own example is taken from it and asked as well."""
+    """The paper's LaTeX source; its own example is taken from it and asked too."""
 
 
 @dataclass(frozen=True)

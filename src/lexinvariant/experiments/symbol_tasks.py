@@ -158,7 +158,7 @@ def make_examples(task: Task, alphabet: Alphabet, n: int, seed: int) -> Examples
 
 
 def alphabet_of(vocab: Vocab, frequency_V: np.ndarray | None = None, line_end: str = "\n") -> Alphabet:
-    """The symbols of a vocabulary, drawn evenly or in proportion to how often each occurs.
+    """The symbols of a vocabulary, drawn uniformly or in proportion to how often each occurs.
 
     Of characters: the printable ones without the blank and those of the separators. Of a tokenizer: every token that
     is printable text and has, but for leading blanks (" the" is a symbol), none of the separators' characters; tokens

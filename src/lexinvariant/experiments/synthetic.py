@@ -41,44 +41,44 @@ COUNTED_AT_ONCE, PIECE = 256, 4096
 
 @dataclass(frozen=True)
 class Options(PairOptions):
-    """LookUp and Permutation, two tasks over symbols that mean nothing, with a lexinvariant model and its standard
-    twin.
+    """Measure a lexinvariant model and its standard twin on LookUp and Permutation, two tasks over meaningless
+    symbols.
 
     example: lexinvariant experiment synthetic --model runs/mine/model --baseline runs/mine-standard/model --data
     data/stdlib --sweep
     """
 
     batch_size: Count = 64
-    """Examples at a time. Results do not depend on it."""
+    """Examples per batch; results do not depend on it."""
     draws: Count = 8
-    """Lexicons that a lexinvariant model's probabilities are averaged over: the paper defines them as that mean."""
+    """Lexicons to average a lexinvariant model's probabilities over; the paper defines them as that mean."""
     data: str | None = None
-    """A folder written by `lexinvariant data prepare`: symbols are then also drawn in proportion to how often each
-    occurs in its train split. Without it they are only drawn evenly."""
+    """A folder written by `lexinvariant data prepare`. Symbols are then drawn both uniformly and by their frequency in
+    its train split; without it only uniformly."""
     label: str = ""
     """Name of the training data in the table, which shows the newest run of each. Default: the data folder's name."""
     examples: Count = 1000
-    """Examples of each task; the paper's number."""
+    """Examples of each task. Default: the paper's number."""
     pairs: int = 3
-    """LookUp: lines of the table. The paper's example has 3."""
+    """LookUp: lines in the table (the paper's example has 3)."""
     demonstrations: int = 1
-    """Permutation: solved lines before the question. The paper's example has 1."""
+    """Permutation: solved lines before the question (the paper's example has 1)."""
     length: int = 3
-    """Permutation: symbols of a sequence. The paper's example has 3."""
+    """Permutation: symbols in a sequence (the paper's example has 3)."""
     answer: int = 2
-    """Permutation: symbols of an answer. The paper's example has 2."""
+    """Permutation: symbols in an answer (the paper's example has 2)."""
     line_end: str = "\n"
-    """What ends a line; something else is needed only for a tokenizer that cannot write line ends."""
+    """What ends a line. Only a tokenizer that cannot write line ends needs anything else."""
     sweep: bool = False
-    """Also measure a grid of table sizes, demonstrations and lengths (symbols drawn evenly)."""
+    """Also measure a grid of table sizes, demonstrations and lengths (symbols drawn uniformly)."""
     sweep_examples: Count = 1000
-    """Examples of each point of the grid."""
+    """Examples at each point of the grid."""
     sweep_pairs: tuple[int, ...] = (1, 2, 3, 4, 8, 16, 32, 64)
-    """LookUp: table sizes of the grid. Those that do not fit the context are left out."""
+    """LookUp: table sizes in the grid; those that do not fit the context are left out."""
     sweep_demonstrations: tuple[int, ...] = (1, 2, 4, 8, 16)
-    """Permutation: numbers of demonstrations of the grid."""
+    """Permutation: numbers of demonstrations in the grid."""
     sweep_lengths: tuple[int, ...] = (2, 3, 4, 6)
-    """Permutation: sequence lengths of the grid; answers have one symbol less, as in the paper's example."""
+    """Permutation: sequence lengths in the grid; answers are one symbol shorter, as in the paper's example."""
 
     @property
     def corpus_name(self) -> str:
@@ -119,7 +119,8 @@ def run(options: Options, recorder: Recorder) -> None:
 
 
 def _alphabets(options: Options, evaluated: EvaluatedModel) -> tuple[list[Alphabet], str | None]:
-    """The symbols, drawn evenly and perhaps by frequency, and the fingerprint of the data that gave the frequencies."""
+    """The symbols, drawn uniformly and perhaps by frequency, and the fingerprint of the data that gave the
+    frequencies."""
     vocab = evaluated.model.vocab
     even = alphabet_of(vocab, line_end=options.line_end)
     if options.data is None:

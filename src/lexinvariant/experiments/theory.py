@@ -32,7 +32,7 @@ DELTA = 0.05
 
 @dataclass(frozen=True)
 class Options:
-    """Measure the convergence of the lexinvariant mixture to the true language, beside the theorem's bounds.
+    """Measure how the lexinvariant mixture converges to the true language, beside the theorem's bounds.
 
     example: lexinvariant experiment theory --quick --out runs/theory && lexinvariant report runs/theory
     """
@@ -40,27 +40,27 @@ class Options:
     out: Path = Path("runs/theory")
     """Folder for the rows (theory.jsonl); rows are appended."""
     quick: bool = False
-    """Small sizes: well under a minute, and rough curves."""
+    """Small sizes: rough curves in well under a minute."""
     seed: int = 0
     """Seed of every language and text drawn."""
     text: Path | None = None
     """English to fit the n-gram on: a text file, or JSON lines with a "text" field (.xz allowed).
     Default: the reference topics that ship with Python."""
     eval_text: Path | None = None
-    """English to measure on. Default: the last tenth of the text fitted on, left out of the fit."""
+    """English to measure on. Default: the last tenth of --text, left out of the fit."""
     order: Count = 4
-    """Order of the n-gram (symbols in a table entry), at most 5."""
+    """Order of the n-gram (symbols per table entry), at most 5."""
     particles: Count = 1024
     """Keys in the sequential Monte Carlo for 27 symbols."""
     texts: Count = 4
-    """English texts measured."""
+    """English texts to measure."""
     length: Annotated[int, AtLeast(8)] = 512
     """Symbols in each text."""
     model: str | None = None
     """A trained model to plot against the limit, scored on the same texts: its folder, OWNER/NAME on the Hugging Face
     Hub, or `bundled`."""
     draws: Count = 1
-    """Draws of the lexicon that the model's probabilities are averaged over."""
+    """Lexicons to average the model's probabilities over."""
     bench: bool = False
     """Only time the two kernels: 8 symbols by enumeration, 27 by 4,096 particles, both over 512 symbols."""
 

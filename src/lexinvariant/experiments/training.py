@@ -26,11 +26,11 @@ class Options:
     """
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")]
-    """Folders of runs, as given to `train --out`; the folder's name is the name on the figure."""
+    """Folders of runs, as given to `train --out`; the figure shows each by its folder's name."""
     out: Path = Path("runs/report")
     """Folder for the rows (training.jsonl)."""
     group: str = "runs"
-    """What is compared: runs of one group share a figure."""
+    """Name of the comparison; runs of one group share a figure."""
 
 
 def run(options: Options, recorder: Recorder) -> None:

@@ -28,26 +28,27 @@ from lexinvariant.text import read_documents
 
 @dataclass(frozen=True, kw_only=True)
 class Options(CommonOptions):
-    """What a model takes one symbol of a text to be, at each occurrence: the paper's four texts, or your own.
+    """Show what a model thinks one symbol of a text stands for, at each occurrence, in the paper's four texts or your
+    own.
 
     example: lexinvariant experiment uncertainty --text "the qat sat on the mat with the other qats" --symbol q
     --truth c
     """
 
     text: str | None = None
-    """Your own text, or a file that holds it; without it the paper's four are read. A text adds its own figure."""
+    """Your own text, or a file with it. Default: the paper's four. Each text adds a figure."""
     symbol: str = SYMBOL
-    """The character of your text that is to be deciphered."""
+    """The character of your text to decipher."""
     truth: str | None = None
-    """What the symbol of your text stands for, to be marked on the figure."""
+    """What that character stands for, to be marked in the figure."""
     label: str = ""
-    """Name of your text on the figure. Default: the file's name, or "text"."""
+    """Name of your text in the figure. Default: the file's name, or "text"."""
     temperature: float | None = None
     """The posterior p becomes p^(1/T), normalised. Default: the paper's for its texts, 1 for yours."""
     draws: Count = 8
-    """Lexicons that the posterior is averaged over."""
+    """Lexicons to average the posterior over."""
     probe: Path | None = None
-    """A probe trained on this model, to be used in place of the model's own deciphering head."""
+    """A probe trained on this model, to use instead of its deciphering head."""
 
 
 def run(options: Options, recorder: Recorder) -> None:

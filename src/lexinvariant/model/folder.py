@@ -6,7 +6,7 @@ from typing import Any
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.files import read_json_object
-from lexinvariant.remote import is_remote, local_copy
+from lexinvariant.remote import local_copy
 from lexinvariant.text import HuggingFaceVocab, Vocab, load_vocab
 
 FORMAT = 1
@@ -59,11 +59,13 @@ def find_model(place: str | Path) -> Path:
         )
     if place == BUNDLED:
         return WEIGHTS / "char-small"
-    local = local_copy(place) if is_remote(place) else Path(place)
+    local = local_copy(place)
     if (local / "checkpoints").is_dir():
         return _model_of_run(local)
     if local.exists():
         return local
+    if local.name == "model" and (local.parent / "checkpoints").is_dir():
+        return _model_of_run(local.parent)
     name = str(place)
     if name.startswith((".", "/", "~")) or name.count("/") != 1:
         raise UserError(
@@ -79,8 +81,8 @@ def find_model(place: str | Path) -> Path:
         return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors"]))
     except Exception as error:
         raise UserError(
-            f"{name} is no folder here, and the Hub did not give it ({type(error).__name__}): check the name and "
-            "the network."
+            f"{name} is not a folder here, and it could not be fetched from the Hub ({type(error).__name__}): check "
+            "the name and the network."
         ) from error
 
 
@@ -88,6 +90,6 @@ def _model_of_run(run: Path) -> Path:
     model = run / "model"
     if not model.is_dir():
         raise UserError(
-            f"{run} is a training run that has not ended: `lexinvariant export {run} OUT` makes a model of it."
+            f"{run} is a run that was stopped before its end: train on, or `lexinvariant export {run} OUT`."
         )
     return model

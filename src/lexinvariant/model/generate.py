@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from lexinvariant.config import ModelConfig
-from lexinvariant.model.attention import MASKED
 from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.continuation import DecodeState, decode_step, prefill
 from lexinvariant.model.params import Params
@@ -14,33 +13,38 @@ from lexinvariant.rng import Stream, key_at
 
 
 def _round_up(n: int) -> int:
-    """Prompts and continuations are lengthened a little: few shapes to compile."""
+    """Prompts and the room for continuations are lengthened a little: few shapes to compile."""
     return -(-n // 64) * 64
 
 
-def _mask_all_but_top(logp_BR: jax.Array, top_k: int) -> jax.Array:
-    kth_B1 = jax.lax.top_k(logp_BR, top_k)[0][:, -1:]
-    return jnp.where(logp_BR >= kth_B1, logp_BR, MASKED)
+def _mask_all_but_top(logp_BR: jax.Array, top_k: jax.Array) -> jax.Array:
+    kth_B1 = jax.lax.dynamic_slice_in_dim(jnp.sort(logp_BR, axis=1, descending=True), top_k - 1, 1, axis=1)
+    return jnp.where(logp_BR >= kth_B1, logp_BR, -jnp.inf)
 
 
-@jit_fast_compile(static_argnames=("config", "n_tokens", "top_k"))
+@jit_fast_compile(static_argnames=("config",))
 def sample(
     params: Params,
     config: ModelConfig,
     state: DecodeState,
-    n_tokens: int,
+    n_tokens: jax.Array,
     key: jax.Array,
     temperature: jax.Array,
-    top_k: int | None = None,
+    top_k: jax.Array | None = None,
 ) -> jax.Array:
-    """rank_BN: what is drawn after each prompt, one token after the other."""
+    """rank_BS: its first n are what is drawn after each prompt, one token after the other; S is the cache's length.
 
-    def step(state: DecodeState, i: jax.Array) -> tuple[DecodeState, jax.Array]:
+    How many are asked for is no part of the program, which is the same for all numbers that the cache has room for.
+    """
+
+    def step(i: jax.Array, drawn: tuple[DecodeState, jax.Array]) -> tuple[DecodeState, jax.Array]:
+        state, rank_BS = drawn
         allowed_BR = state.logp_BR if top_k is None else _mask_all_but_top(state.logp_BR, top_k)
         rank_B = jax.random.categorical(jax.random.fold_in(key, i), allowed_BR / temperature)
-        return decode_step(params, config, state, rank_B), rank_B
+        return decode_step(params, config, state, rank_B), rank_BS.at[:, i].set(rank_B)
 
-    return jax.lax.scan(step, state, jnp.arange(n_tokens))[1].T
+    rank_BS = jnp.zeros(state.cache.k_BSNK.shape[1:3], jnp.int32)
+    return jax.lax.fori_loop(0, n_tokens, step, (state, rank_BS))[1]
 
 
 def generate_tokens(
@@ -66,8 +70,8 @@ def generate_tokens(
         rank_1T,
         np.array([len(prompt_T)], np.int32),
         n_ranks=config.vocab_size,  # whatever may be drawn has a rank
-        max_new_tokens=n_sampled,
+        max_new_tokens=_round_up(n_tokens),
     )
-    key = key_at(seed, Stream.SAMPLE, 1)
-    rank_1N = sample(params, config, state, n_sampled, key, jnp.float32(temperature), top_k)
-    return symbols_by_rank(config, prompt_T, seed)[np.asarray(rank_1N)[0, :n_tokens]]
+    key, k = key_at(seed, Stream.SAMPLE, 1), None if top_k is None else jnp.int32(top_k)
+    rank_1S = sample(params, config, state, jnp.int32(n_tokens), key, jnp.float32(temperature), k)
+    return symbols_by_rank(config, prompt_T, seed)[np.asarray(rank_1S)[0, :n_tokens]]

@@ -54,14 +54,13 @@ def greedy_tokens(
     draws: int = 1,
     batch_size: int = 16,
     dtype: str = "float32",
-    key_at_draw: Callable[[np.ndarray, int], jax.Array] | None = None,
     pad_to: int = 0,
     advance: Callable[[int], None] = lambda n: None,
 ) -> np.ndarray:
     """tok_SN: the likeliest next token after each prompt, n_tokens times over.
 
     A prompt's lexicons come from its address (its number, unless told) and the number of the draw, so its
-    continuation depends on no other prompt and on no batch size. `key_at_draw` draws them in another way.
+    continuation depends on no other prompt and on no batch size.
     Prompts are padded to the longest, or to `pad_to` tokens where that is more: calls of one length share a program.
     `advance` is told how many more prompts are done.
     """
@@ -74,7 +73,6 @@ def greedy_tokens(
         check_prompt(config, prompt_T, n_tokens)
     draws = draws if config.lexicon.is_random else 1
     address_S = np.arange(len(prompts)) if address_S is None else address_S
-    keys = key_at_draw or (lambda address_B, k: evaluation_keys(seed, jnp.asarray(address_B, jnp.uint32), k))
     longest = max(pad_to, *map(len, prompts)) if prompts else 0
     length = -(-longest // 8) * 8  # few shapes to compile, and ones that fused attention takes
 
@@ -91,7 +89,7 @@ def greedy_tokens(
             prefill(
                 params,
                 config,
-                keys(address_S[index_B], k),
+                evaluation_keys(seed, jnp.asarray(address_S[index_B], jnp.uint32), k),
                 rank_BT,
                 n_B,
                 n_ranks=n_ranks(config, length + n_tokens),

@@ -10,12 +10,13 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 
 SHORTEST_BUCKET, MAX_TOKENS = 16, 16384
-TOKENS_PER_BATCH = 512  # short texts share a batch, and one text alone wastes little
+TOKENS_PER_BATCH = 512  # short texts share a batch
+CPU_TOKENS_PER_BATCH = 128  # fewer, so that one text alone wastes little; many take hardly longer
 
 
 def check_tokens(config: ModelConfig, tok_T: np.ndarray, name: str) -> None:
     if len(tok_T) == 0:
-        raise UserError(f"{name} is empty, so it has no tokens to score: remove it.")
+        raise UserError(f"{name} is empty: give one that has symbols of the model in it.")
     if len(tok_T) > MAX_TOKENS:
         raise UserError(f"{name} has {len(tok_T)} tokens and the most is {MAX_TOKENS}: cut it into pieces.")
     if tok_T.min() < 0 or tok_T.max() >= config.vocab_size:

@@ -204,7 +204,7 @@ def is_spec(leaf: Any) -> bool:
 def flatten_named(tree: Any) -> Iterator[tuple[str, Any]]:
     """Leaves with dotted names (`layers.up_DF`), the names used in safetensors files."""
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_spec)[0]:
-        yield ".".join(str(getattr(part, "name", getattr(part, "idx", None))) for part in path), leaf
+        yield ".".join(part.name for part in path), leaf
 
 
 def init(config: ModelConfig, seed: int) -> Params:

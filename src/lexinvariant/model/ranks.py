@@ -10,6 +10,9 @@ from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.padding import MAX_TOKENS
 
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-30, 1e30
+"""Log-probabilities that are divided by one of these are still finite in float32, and not all alike."""
+
 
 def to_ranks(config: ModelConfig, tok_T: np.ndarray) -> np.ndarray:
     """The rank of each token of a text."""
@@ -52,15 +55,15 @@ def check_prompt(config: ModelConfig, prompt_T: np.ndarray, n_tokens: int) -> No
 def check_sampling(
     config: ModelConfig, n_tokens: int, temperature: float, top_k: int | None, seed: int
 ) -> None:
-    whole_number(n_tokens, "n_tokens")
-    finite_number(temperature, "temperature")
-    whole_number(1 if top_k is None else top_k, "top_k")
-    check_seed(seed)
-    if n_tokens < 1 or temperature <= 0 or (top_k is not None and not 1 <= top_k <= config.vocab_size):
+    whole_number(n_tokens, "n_tokens", least=1)
+    if not LEAST_TEMPERATURE <= finite_number(temperature, "temperature") <= MOST_TEMPERATURE:
         raise UserError(
-            f"Generation needs n_tokens >= 1, temperature > 0 and 1 <= top_k <= {config.vocab_size}: got "
-            f"{n_tokens}, {temperature} and {top_k}."
+            f"temperature is {temperature}: give a number from {LEAST_TEMPERATURE:g} to {MOST_TEMPERATURE:g}, or "
+            "top_k=1 for the likeliest symbol each time."
         )
+    if top_k is not None and whole_number(top_k, "top_k", least=1) > config.vocab_size:
+        raise UserError(f"top_k is {top_k}: give at most {config.vocab_size}, the number of the model's symbols.")
+    check_seed(seed)
 
 
 def n_ranks(config: ModelConfig, length: int) -> int:

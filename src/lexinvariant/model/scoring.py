@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lexinvariant.checks import whole_number
+from lexinvariant.checks import seed_of_32_bits, whole_number
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
 from lexinvariant.model.compiling import jit_fast_compile
 from lexinvariant.model.embedding import embed
 from lexinvariant.model.lexicon import draw_by_rank
 from lexinvariant.model.padding import (
+    CPU_TOKENS_PER_BATCH,
     TOKENS_PER_BATCH,
     batches_by_length,
     check_tokens,
@@ -40,7 +41,12 @@ def _log_likelihood(
 
 def _seed_32(seed: int) -> np.uint32:
     """All that a key takes of a seed, in a type that is compiled once."""
-    return np.uint32(whole_number(seed, "seed") & 0xFFFFFFFF)
+    return np.uint32(seed_of_32_bits(seed))
+
+
+def _tokens_per_batch() -> int:
+    """A CPU takes as long for padding as for text, and a GPU as long for one short text as for many."""
+    return CPU_TOKENS_PER_BATCH if jax.default_backend() == "cpu" else TOKENS_PER_BATCH
 
 
 def score_tokens(
@@ -59,7 +65,7 @@ def score_tokens(
     """
     draws = n_draws(config, draws)
     scores: list[np.ndarray] = [np.empty(0)] * len(tokens)
-    for members, tok_BT in batches_by_length(config, tokens):
+    for members, tok_BT in batches_by_length(config, tokens, _tokens_per_batch()):
         logp_KBT = np.stack(
             [
                 np.asarray(_log_likelihood(params, config, tok_BT, _seed_32(seed), k, dtype))
@@ -86,7 +92,7 @@ def hidden_states(
     if whole_number(draw, "draw", least=0) >= 1 << 31:
         raise UserError(f"draw is {draw}: give a number of at most 31 bits.")
     h_1TD = _hidden_states(params, config, padded(tok_T), _seed_32(seed), draw)
-    return np.asarray(h_1TD)[0, : len(tok_T)]
+    return np.array(h_1TD[0])[: len(tok_T)]  # jax's own memory can only be read
 
 
 def _next_log_probs(

@@ -11,6 +11,7 @@ import numpy as np
 
 from lexinvariant.config import ModelConfig
 from lexinvariant.errors import UserError
+from lexinvariant.files import write_remedy
 from lexinvariant.locks import alone_in, staging_folder
 from lexinvariant.model import params as model_params
 from lexinvariant.model.folder import BUNDLED, FORMAT, MODEL_TYPE, find_model, read_description, read_vocab
@@ -24,7 +25,7 @@ Precision = Literal["float32", "bfloat16", "int8", "int6"]
 _BITS = {"int8": 8, "int6": 6}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Weights:
     """A model's parameters, their configuration and their vocabulary."""
 
@@ -58,7 +59,8 @@ def save_model(
 
     tensors: dict[str, Any] = {}
     for name, value in model_params.flatten_named(params):
-        is_matrix = name.rpartition("_")[2].isupper() and len(name.rpartition("_")[2]) > 1
+        axes = name.rpartition("_")[2]
+        is_matrix = axes.isupper() and len(axes) > 1
         if precision in _BITS and is_matrix:
             stored, scale = quantize(np.asarray(value, np.float32), _BITS[precision])
             tensors[name], tensors[name + SCALE] = jnp.asarray(stored), jnp.asarray(scale)
@@ -95,8 +97,7 @@ def save_model(
                     written.replace(folder / written.name)
     except OSError as error:
         raise UserError(
-            f"The model could not be written to {folder} ({error.strerror or error}): free some space or choose "
-            "another folder."
+            f"The model could not be written to {folder} ({error.strerror or error}): {write_remedy(error)}."
         ) from error
 
 

@@ -75,14 +75,14 @@ def uploaded(out: str, *, kind: str, recognised_by: str, replaces: bool) -> Iter
     elsewhere and uploaded in the end. There it is replaced only if asked to, and by its kind: one has such a file.
     """
     if not is_remote(out):
-        yield Path(check_name(out))
+        yield expand_user(check_name(out))
         return
     remote = RemoteFolder(out)
     waiting = cache_folder() / "uploads" / cache_name(out)
     with Lease(remote) as lease, staging_folder(waiting) as staged:
         before = remote.contents()
         if before is not None and recognised_by not in before.files:
-            raise UserError(f"{out} exists and is no {kind}: choose another place, it will not be touched.")
+            raise UserError(f"{out} exists and is not a {kind}: choose another place, it will not be touched.")
         if before is not None and not replaces:
             raise UserError(f"{out} holds a {kind} already: choose another place or give --overwrite.")
         folder = staged / waiting.name

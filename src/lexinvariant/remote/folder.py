@@ -270,7 +270,7 @@ class RemoteFolder:
             except FileNotFoundError:
                 raise  # an answer, and no failure
             except PermissionError as error:
-                raise StoreError(f"{self.url}: {what} ({_cause(error)}): see to your credentials.") from error
+                raise StoreError(f"{self.url}: {what} ({_cause(error)}): check your credentials.") from error
             except DamagedFileError as error:
                 if was_damaged:
                     raise  # twice the same: it was not on the way
@@ -282,7 +282,7 @@ class RemoteFolder:
                         "LEXINVARIANT_CACHE name a folder on another disk."
                     ) from error
                 tried = f"{self.url}: {what} after {ATTEMPTS} attempts ({_cause(error)})"
-                failure = StoreError(f"{tried}: see to the store and the network.")
+                failure = StoreError(f"{tried}: check the store and the network.")
                 failure.__cause__ = error
         assert failure is not None
         raise failure

@@ -46,7 +46,7 @@ def run_curves(folder: Path) -> Figure:
         last = f" Perplexity at the end of the context: {valid[-1]['tail_perplexity']:.2f}."
     perplexity = Axis("perplexity (log scale)", "log" if valid else "linear")
     panels = [
-        Panel("Learning", learning, Axis("step"), Axis("loss (nats a token)", limits=(0, None))),
+        Panel("Learning", learning, Axis("step"), Axis("loss (nats per token)", limits=(0, None))),
         Panel("Reading held-out text", reading, Axis("position in the context"), perplexity),
     ]
     return Figure("curves", f"The run in {folder.name}.{last}", panels, size=SIZE, legend="panels")

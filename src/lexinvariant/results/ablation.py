@@ -117,7 +117,7 @@ def _dots(group: str, rows: list[TrainedVariant]) -> Figure:
     margin = 0.12 * (losses[-1] - losses[0]) or 0.1
     limits = losses[0] - margin, losses[-1] + margin
     seen = " on tokens seen before" if rows[0].new_matters else ""
-    x = Axis(f"loss{seen} at the end of the context (nats a token)", limits=limits)
+    x = Axis(f"loss{seen} at the end of the context (nats per token)", limits=limits)
     dots = Line("variants", losses, range(len(rows)), line=False, labels=[f"{loss:.3f}" for loss in losses])
     references = [Reference("the recipe", at=loss, axis="x") for loss in recipes]
     panel = Panel(group, [*references, dots], x, Axis(names=[row.name for row in rows]))
@@ -158,4 +158,4 @@ def _table(group: str, rows: list[TrainedVariant]) -> Table:
         *(hindsight if any(row.held_out.tail_hindsight_deciphered is not None for row in rows) else []),
         *(accuracy(task) for task in sorted({task for row in rows for task in row.tasks})),
     ]
-    return make_table(f"Ablations: {group} (held-out text, nats a token)", rows, columns)
+    return make_table(f"Ablations: {group} (held-out text, nats per token)", rows, columns)

@@ -92,7 +92,7 @@ def _findings(rows: Sequence[TaskScored]) -> list[Finding]:
         about = f"by pair of models: {', '.join(f'{net:+.0%}' for net, _ in found)}"
         about += f"; two plain models differ by {', '.join(unregularised)}" if unregularised else ""
         measure = (
-            f"Tasks improved less harmed, of those that change ({lexicon}, {paper.BIGBENCH_SHOTS} shots)"
+            f"Tasks improved minus harmed, of those that change ({lexicon}, {paper.BIGBENCH_SHOTS} shots)"
         )
         findings.append(Finding(measure, paper.BIGBENCH_NET, net, "+.0%", low, high, about=about))
     return findings
@@ -108,13 +108,13 @@ def _count_columns(header: str) -> list[Column[Count]]:
     return [
         Column(header, "name"),
         Column("Tasks", "tasks"),
-        Column("A model beyond chance", "beyond_chance"),
+        Column("Above chance (either model)", "beyond_chance"),
         Column("Improved beyond noise", "improved"),
         Column("Harmed beyond noise", "harmed"),
         Column("Net, of all", "net", "+.0%"),
         Column(f"Better by {100 * THRESHOLD:.0f} point", "up"),
         Column(f"Worse by {100 * THRESHOLD:.0f} point", "down"),
-        Column("Net, of those changed (the paper's way)", "paper_net", "+.0%", missing="none changed"),
+        Column("Net, of those changed (as in the paper)", "paper_net", "+.0%", missing="none changed"),
     ]
 
 
@@ -125,7 +125,7 @@ def _count_table(rows: Sequence[TaskScored]) -> Table:
         published = [row for row in own if row.as_published]
         if 0 < len(published) < len(own):
             counts.append(count(f"{name}, tasks as published", published))
-    return make_table("Tasks that improve and tasks that are harmed", counts, _count_columns("Models, shots"))
+    return make_table("Tasks improved and tasks harmed", counts, _count_columns("Models, shots"))
 
 
 def _keyword_table(rows: Sequence[TaskScored]) -> Table:
@@ -153,7 +153,7 @@ def _task_table(rows: Sequence[TaskScored]) -> Table:
         Column("Chance", lambda row: 100 * row.chance, ".1f"),
         Column("Model", "score"),
         Column("Baseline", "baseline_score"),
-        Column("Beyond chance", "beyond_chance"),
+        Column("Above chance", "beyond_chance"),
         Column("Difference", "difference"),
         Column("Verdict", "verdict"),
         Column("By other metrics", others),
@@ -269,7 +269,7 @@ def _keyword_figure(name: str, by_shots: Mapping[int, Sequence[TaskScored]]) -> 
         return None
     ways: dict[str, Callable[[Count], float | None]] = {
         "Beyond noise, of all tasks": lambda counted: counted.net,
-        "The paper's way, of the tasks that change": lambda counted: counted.paper_net,
+        "As in the paper, of the tasks that change": lambda counted: counted.paper_net,
     }
     width = 0.8 / len(every)
     panels = []
@@ -283,7 +283,7 @@ def _keyword_figure(name: str, by_shots: Mapping[int, Sequence[TaskScored]]) -> 
             marks.append(Bars(f"{shots} shots", places, points, 0.9 * width, across=True))
         marks.append(Reference("as many improved as harmed", at=0.0, axis="x", dash="solid"))
         names = [f"{keyword} ({len(most[keyword])})" for keyword in keywords]
-        axis = Axis("improved less harmed (%)", limits=(-105, 105))
+        axis = Axis("improved minus harmed (%)", limits=(-105, 105))
         panels.append(Panel(title, marks, axis, Axis(names=names)))
     row = next(iter(by_shots.values()))[0]
     size = (11.0, 1.8 + 0.3 * len(keywords))

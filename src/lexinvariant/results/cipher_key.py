@@ -14,7 +14,7 @@ from lexinvariant.results.figure import Axis, BlankRows, Figure, HeatMap, Line, 
 from lexinvariant.results.intervals import MeanShare, mean_share, percents
 from lexinvariant.results.prose import Prose, listed
 from lexinvariant.results.rows import Row, Rows, beside, group_by
-from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present, visible
+from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present, short, visible
 
 NAMERS = {"head": "joint head", "hindsight": "joint head, in hindsight", "probe": "frozen probe"}
 OTHERS = "+"
@@ -114,6 +114,11 @@ class WholeKey(Named, experiment="cipher-key", kind="key"):
     votes_for_others: list[int]
     confused_with: list[str | None]
 
+    @property
+    def told(self) -> str:
+        """A letter that no last window has cannot be read."""
+        return f"{self.right} of {sum(name is not None for name in self.named)}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class KeyProbabilities(Named, experiment="cipher-key", kind="soft"):
@@ -161,9 +166,13 @@ def section(rows: Rows) -> Section | None:
 def _finding(setup: Setup, row: Precision) -> Finding | None:
     if row.last.value is None:
         return None
-    measure = f"Letters of the key named rightly in the last {setup.window} symbols ({row.by})"
+    measure = f"Letters of the key named correctly in the last {setup.window} symbols ({row.by})"
     curve = present(*(share.value for share in row.precision))
-    unlike = "knows what follows, the paper's probe only what came before" if row.namer == "hindsight" else ""
+    unlike = (
+        "it knows what follows; the paper's probe only knows what came before"
+        if row.namer == "hindsight"
+        else ""
+    )
     about = f"{setup.sequences:,} texts, not the paper's"
     ours = row.last.value, ".1%", row.last.low, row.last.high
     return Finding(measure, paper.KEY_PRECISION, *ours, curve=curve, about=about, unlike=unlike)
@@ -189,7 +198,7 @@ def _curves(setup: Setup, precision: list[Precision]) -> Figure:
     precisions = Axis(f"precision in {setup.window} symbols (%)", limits=(0, 102))
     where = Axis("start of the window (symbols read before it)")
     panels = [
-        Panel("Letters of the key named rightly", rising, where, precisions),
+        Panel("Letters of the key named correctly", rising, where, precisions),
         Panel("The same, as errors", falling, where, errors),
     ]
     caption = words("precision", setup=setup, paper=paper.KEY_PRECISION)
@@ -198,7 +207,7 @@ def _curves(setup: Setup, precision: list[Precision]) -> Figure:
 
 def _matrix_panel(setup: Setup, title: str, marks: Sequence[Mark], monospace: float, first: bool) -> Panel:
     """A key matrix: cipher letters down, what they stand for across, as in the paper."""
-    down = "letter stood for" if setup.fresh_keys else "cipher letter"
+    down = "plain letter" if setup.fresh_keys else "cipher letter"
     x, y = Axis("stands for", names=[*setup.symbols, OTHERS]), Axis(down * first, names=list(setup.symbols))
     return Panel(title, marks, x, y, square=True, monospace=monospace)
 
@@ -239,11 +248,11 @@ def _soft_matrices(setup: Setup, soft: dict[str, list[KeyProbabilities]]) -> Fig
 
 def _results(setup: Setup, precision: list[Precision], keys: list[WholeKey]) -> Table:
     goal = paper.KEY_PRECISION
-    right = {row.namer: f"{row.right} of {len(setup.symbols)}" for row in keys}
+    right = {row.namer: row.told for row in keys}
     flop, paper_flop = setup.training_flop, paper.training_flop()
-    compute = "unknown" if flop is None else f"{flop:.1e} ({flop / paper_flop:.1%} of the paper's)"
+    compute = "unknown" if flop is None else f"{flop:.1e} ({short(100 * flop / paper_flop)}% of the paper's)"
     counts = setup.matrix_parameters, paper.TRAINING.model.n_matmul_parameters
-    parameters, paper_parameters = (f"{n / 1e6:.0f}M" for n in counts)
+    parameters, paper_parameters = (f"{short(n / 1e6)}M" for n in counts)
 
     def first_as_good(row: Precision) -> int | None:
         return next((start for start in row.start if (row.at(start).value or 0) >= goal), None)
@@ -258,11 +267,17 @@ def _results(setup: Setup, precision: list[Precision], keys: list[WholeKey]) -> 
     measures = [
         Column[Precision](f"Precision of the last window of {setup.window}", "last", paper=f"{goal:.1%}"),
         Column(f"First start with the paper's {goal:.1%}", first_as_good, missing="nowhere"),
-        Column("Texts whose last window is all right", lambda row: texts(row, lambda p: p == 1)),
-        Column("Texts whose last window is mostly wrong", lambda row: texts(row, lambda p: p < 0.5)),
-        Column("Letters of the whole key right", whole_key, paper="nearly all (a figure)"),
-        Column("The same precision over every symbol seen, not only lowercase letters", "last_all_symbols"),
-        Column(f"Symbols of the last {setup.window} named rightly, every occurrence", "named_rightly", ".2%"),
+        Column("Texts with the whole last window right", lambda row: texts(row, lambda p: p == 1)),
+        Column("Texts with most of the last window wrong", lambda row: texts(row, lambda p: p < 0.5)),
+        Column(
+            "Letters of the whole key right, of those in a last window",
+            whole_key,
+            paper="nearly all (a figure)",
+        ),
+        Column("The same precision over every symbol seen, not only lower-case letters", "last_all_symbols"),
+        Column(
+            f"Symbols of the last {setup.window} named correctly, every occurrence", "named_rightly", ".2%"
+        ),
         Column("Texts", lambda row: setup.sequences, ",", paper=f"{paper.KEY_SEQUENCES:,}"),
         Column("Parameters in the layers' matrices", lambda row: parameters, paper=paper_parameters),
         Column("Compute of the model's training (FLOP)", lambda row: compute, paper=f"{paper_flop:.1e}"),
@@ -303,7 +318,7 @@ def _by_start(precision: list[Precision]) -> Table:
     name = {start: f"{start}" for start in shared if start % 100 == 0} | {shared[-1]: f"{shared[-1]} (last)"}
     columns = [Column[int]("Start of the window", name.__getitem__)]
     columns += [Column(f"Ours, {row.by}", row.at) for row in precision]
-    caption = "Precision by where the window begins; the paper shows its curve as a figure"
+    caption = "Precision by the start of the window; the paper shows its curve only as a figure"
     return make_table(caption, sorted(name), columns)
 
 
@@ -318,8 +333,8 @@ def _letters(setup: Setup, keys: list[WholeKey]) -> Table:
                 mistaken = visible(row.confused_with[c] or "")
                 found.append((right - seen, (letter, row.by, f"{seen:,}", f"{right / seen:.2%}", mistaken)))
     found.sort(key=lambda item: item[0])
-    caption = "Letters that last windows get wrong, most errors first; the others are always right."
-    header = ("Letter", "Named by", "Last windows that have it", "Named rightly", "Most often mistaken for")
+    caption = "Letters named wrongly in last windows, most errors first; all others are always right."
+    header = ("Letter", "Named by", "Last windows with it", "Named correctly", "Most often mistaken for")
     return Table(caption, header, [cells for _, cells in found])
 
 
@@ -330,5 +345,5 @@ def _soft_table(soft: dict[str, list[KeyProbabilities]]) -> Table:
         Column("Temperature", "temperature", "g"),
         Column("Probability of the truth", "on_truth", ".3f"),
     ]
-    caption = "Mean probability that the soft keys give to what a letter stands for"
+    caption = "Mean probability that the soft keys give to a letter's true name"
     return make_table(caption, [row for members in soft.values() for row in members], columns)

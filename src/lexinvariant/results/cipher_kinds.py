@@ -89,7 +89,7 @@ def kind_solvers_table(rows: list[KindSolver]) -> Table:
         Column("Letters right", "mean_right", ".1%"),
         Column("Seconds", "median_seconds", ".2f"),
     ]
-    return make_table("Solvers of other ciphers on the same texts", rows, columns)
+    return make_table("Other ciphers: solvers on the same texts", rows, columns)
 
 
 def kinds_table(rows: list[KindVerdicts]) -> Table:
@@ -99,11 +99,11 @@ def kinds_table(rows: list[KindVerdicts]) -> Table:
         Column("Read", "read"),
         Column("Doubtful", "doubtful"),
         Column("Not read", "unread"),
-        Column("Named rightly", lambda row: row.named / row.n, ".0%"),
-        Column("Said to be right", "claimed", ".1%"),
+        Column("Named correctly", lambda row: row.named / row.n, ".0%"),
+        Column("Expected right", "claimed", ".1%"),
         Column("Right", "right", ".1%"),
         Column("Symbols given 90% or more", lambda row: row.certain()[0], ",.0f"),
-        Column("Right of these", "certain_right", ".1%", missing="none given"),
+        Column("Of these, right", "certain_right", ".1%", missing="none given"),
         Column("Seconds", "median_seconds", ".2f"),
     ]
     lengths = sorted({length for row in rows for length in row.lengths})
@@ -120,7 +120,7 @@ def kinds_figure(rows: list[KindVerdicts], caption: str) -> Figure:
     perfect = Reference("perfectly calibrated", x=[0, 1], y=[0, 1], dash="solid")
     places = np.arange(len(rows))
     bars: list[Mark] = [
-        Bars("said to be right", places - 0.2, [row.claimed for row in rows], 0.38, across=True),
+        Bars("expected right", places - 0.2, [row.claimed for row in rows], 0.38, across=True),
         Bars("right", places + 0.2, [row.right for row in rows], 0.38, across=True),
     ]
     confidence = Axis("confidence given to a symbol", limits=(0, 1.02))

@@ -16,7 +16,7 @@ from lexinvariant.results.perplexity import AVERAGINGS, NEW_MATTERS, Averaging, 
 from lexinvariant.results.prose import Prose, listed
 from lexinvariant.results.rows import Row, Rows, beside, group_by
 from lexinvariant.results.section import Column, Finding, Section, Table, make_table, present
-from lexinvariant.text.frequency import ADVICE, still_counting
+from lexinvariant.text.frequency import advice, still_counting
 
 CONTEXT = Axis("context length (symbols)")
 PANELS_IN_A_ROW = 3
@@ -121,7 +121,7 @@ class SeenAndNew(OnText, experiment="convergence", kind="seen-and-new"):
 
     @property
     def about_seen(self) -> str:
-        new = f"the {self.new_share[-1]:.0%} that are new no lexinvariant model can tell apart"
+        new = f"{self.new_share[-1]:.0%} are new, and no lexinvariant model can tell those apart"
         return new if self.seen_ratio is None else f"{self.seen_ratio:.2f} on tokens seen before; {new}"
 
     @property
@@ -129,7 +129,7 @@ class SeenAndNew(OnText, experiment="convergence", kind="seen-and-new"):
         ratio = (
             ""
             if self.seen_ratio is None
-            else f", {self.seen_ratio:.2f} times the standard model's perplexity"
+            else f", where perplexity is {self.seen_ratio:.2f} times the standard model's"
         )
         seen = self.losses[0].seen.mean[-1]
         return (
@@ -164,7 +164,7 @@ def section(rows: Rows) -> Section | None:
             draws=listed(row.origin.draws or 1 for row in curves),
             new_matters=bool(parts),
             stuck=[row for row in ours if row.still_counting],
-            advice=ADVICE,
+            advice=advice,
         ),
         present(
             _panels(curves, floor),
@@ -204,18 +204,16 @@ def _findings(ours: list[Curve], gaps: list[Gap], parts: list[SeenAndNew]) -> li
 
 
 def _at_end(row: Curve) -> Finding:
-    band, about = row.geometric, "other text than the paper's"
+    band, about = row.geometric, "not the paper's text"
     if row.still_counting:
-        about = (
-            f"not learnt yet to infer what symbols mean: counting them reaches {row.counting_perplexity:.2f}"
-        )
+        about = f"has not learnt to infer what symbols mean: just counting them reaches {row.counting_perplexity:.2f}"
     measure = f"Perplexity at the end of the context ({row.label})"
     ends = band.mean[-1], ".2f", band.low[-1], band.high[-1]
     return Finding(measure, paper.PERPLEXITY, *ends, at_least=False, curve=band.mean, about=about)
 
 
 def _ratio(row: Gap) -> Finding:
-    measure, band = f"Times the standard model's perplexity there ({row.label})", row.geometric
+    measure, band = f"Ratio to the standard model's perplexity there ({row.label})", row.geometric
     ends = band.mean[-1] + 1, ".2f", band.low[-1] + 1, band.high[-1] + 1
     return Finding(measure, PAPER_RATIO, *ends, at_least=False, curve=[value + 1 for value in band.mean])
 
@@ -273,7 +271,7 @@ def _parts(parts: list[SeenAndNew]) -> Figure:
                 mean, low, high = (np.array(values, float) for values in (band.mean, band.low, band.high))
                 lines.append(Line(f"{losses.model.role}, {part}", at, mean, low, high))
         lines.append(Reference("log of the number of unseen symbols", x=at, y=row.unseen_nats))
-        y = Axis("" if i else "loss (nats a token)", limits=(0.0, None))
+        y = Axis("" if i else "loss (nats per token)", limits=(0.0, None))
         panels.append(Panel(row.label, lines, CONTEXT, y))
     shares: list[Mark] = [
         Line(f"share, {row.label}", range(len(row.new_share)), row.new_share, series=4 + i)
@@ -333,7 +331,7 @@ def _part_table(parts: list[SeenAndNew]) -> Table:
         Column("Corpus", "label"),
         Column("Context", "context", ","),
         Column("New tokens", lambda row: row.new_share[-1], ".1%"),
-        Column("Floor of perplexity", lambda row: row.floor[-1], ".2f"),
+        Column("Floor of the perplexity", lambda row: row.floor[-1], ".2f"),
         *(loss("seen", role) for role in ROLES),
         Column("Ratio of perplexities, seen", "seen_ratio", ".2f", missing="no standard model"),
         *(loss("new", role) for role in ROLES),

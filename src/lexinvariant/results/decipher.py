@@ -32,7 +32,7 @@ TITLES = {
     "spaced": "spaces kept",
     "unspaced": "without spaces",
     "ascii": "all of ASCII permuted",
-    "homophonic": "homophones, without spaces",
+    "homophonic": "homophonic, without spaces",
 }
 BARS = {("spaced", 32): 0.12, ("spaced", 64): 0.015, ("spaced", 100): 0.001, ("spaced", 200): 0.0014}
 BARS |= {("spaced", 400): 0.0001, ("ascii", 200): 0.02, ("ascii", 480): 0.01, ("homophonic", 400): 0.02}
@@ -207,7 +207,12 @@ def _reliability(groups: dict[str, list[Reliability]]) -> Figure:
     confidence = Axis("confidence given to a symbol of the key", limits=(0, 1.02))
     panels = [
         Panel("Confidence and truth", lines, confidence, Axis("share that is right", limits=(0, 1.02))),
-        Panel("How often each is given", bars, Axis("confidence", ticks=between), Axis("share of symbols")),
+        Panel(
+            "How often each confidence is given",
+            bars,
+            Axis("confidence", ticks=between),
+            Axis("share of symbols"),
+        ),
     ]
     return Figure("decipher-reliability", words("reliability"), panels, size=(9.5, 4.4), widths=(3, 2))
 
@@ -232,7 +237,7 @@ def _table(setting: str, rows: list[SolverErrors]) -> Table:
         Column("Texts", "n"),
     ]
     order = sorted(rows, key=lambda row: (row.length, list(SOLVERS).index(row.solver)))
-    caption = f"Solvers, {TITLES[setting]}: seconds are the median of a text, one at a time, warm"
+    caption = f"Solvers, {TITLES[setting]}: seconds are the median per text, one at a time, already warm"
     return make_table(caption, order, columns)
 
 

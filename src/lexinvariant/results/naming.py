@@ -31,7 +31,7 @@ NAMERS: tuple[Namer, ...] = get_args(Namer)
 NAMED_BY: dict[Namer, str] = {
     "so far": "head, by what came before",
     "in hindsight": "head, in hindsight",
-    "left contexts": "if all other tokens were known, by left contexts",
+    "left contexts": "left contexts, if all other tokens were known",
 }
 SHOWN_OCCURRENCES = 8
 """Columns of the grid of words, beside the last occurrence."""
@@ -232,7 +232,7 @@ def _curves(label: str, members: list[Named]) -> Figure:
                 for row in members
             ],
             Axis("context length (tokens)"),
-            Axis("share named rightly", limits=(0.0, 1.03)),
+            Axis("share named correctly", limits=(0.0, 1.03)),
         )
     ]
     for title, name, bins, ticks in (
@@ -273,8 +273,8 @@ def _end_table(named: list[Named]) -> Table:
         Column("Model", "model.name"),
         Column("Named by", lambda row: NAMED_BY[row.namer]),
         Column("Names", "model.vocab_size", ","),
-        Column("Named rightly", "at_end.named"),
-        Column("Among the likeliest five", "at_end.among_five"),
+        Column("Named correctly", "at_end.named"),
+        Column("Among the five likeliest", "at_end.among_five"),
         Column("Nats", "at_end.nats", ".2f"),
         Column("Tokens (sequences)", lambda row: f"last {row.window} of {row.context:,} ({row.sequences:,})"),
     ]
@@ -309,7 +309,7 @@ def _unicity_table(rows: list[Unicity]) -> Table:
         Column("Corpus", lambda each: each[0].label),
         Column("Symbols", lambda each: each[0].model.vocab_size, ","),
         Column("Tokens read", lambda each: each[1].tokens, ","),
-        Column("Different ones", lambda each: each[1].types, ".1f"),
+        Column("Distinct", lambda each: each[1].types, ".1f"),
         Column("Key (bits)", lambda each: each[1].key_bits, ",.0f"),
         Column("Text (bits)", lambda each: each[1].text_bits, ",.0f"),
         Column("Text / key", lambda each: each[1].ratio, ".2f"),
@@ -326,9 +326,9 @@ def _guess_table(row: FollowedText) -> Table:
         Column("Rank", "rank", ","),
         Column("Occurrences", lambda token: len(token.positions)),
         Column("First taken for", lambda token: listed_guesses(token.guesses[0])),
-        Column("In the end", lambda token: listed_guesses(token.guesses[-1])),
+        Column("At the end", lambda token: listed_guesses(token.guesses[-1])),
         Column("Right name, first", lambda token: token.p_right[0], ".3f"),
-        Column("Right name, in the end", lambda token: token.p_right[-1], ".3f"),
+        Column("Right name, at the end", lambda token: token.p_right[-1], ".3f"),
     ]
     if any(token.hindsight for token in row.tokens):
         columns.append(Column("In hindsight", lambda token: listed_guesses(token.hindsight)))

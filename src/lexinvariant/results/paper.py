@@ -73,7 +73,7 @@ SYNTHETIC = {
 """Accuracies of the paper: `even` in its section "Synthetic Reasoning Tasks", `frequency` in its appendix "Synthetic
 Reasoning Task". Models of 150M parameters, 1,000 examples."""
 SYNTHETIC_RATIO = 4.0
-""""An average of 4X improvement" over the standard model, symbols drawn evenly."""
+""""An average of 4X improvement" over the standard model, symbols drawn uniformly."""
 
 
 def training_flop() -> float:

@@ -149,12 +149,15 @@ def _over_seeds(measure: Measure, rows: list[RegularisedModel]) -> Estimate | No
 
 def _by_p(label: str, members: list[RegularisedModel]) -> Figure | None:
     parts: list[tuple[str, str, Part]] = [
-        ("a made-up word, second time", "nats a word", _new_word("made-up words", "second")),
-        *((name, "nats a character", _increase(name, elsewhere=False)) for name in PERTURBATIONS),
-        *((f"around {name}", "nats a character", _increase(name, elsewhere=True)) for name in PERTURBATIONS),
+        ("a made-up word, second time", "nats per word", _new_word("made-up words", "second")),
+        *((name, "nats per character", _increase(name, elsewhere=False)) for name in PERTURBATIONS),
+        *(
+            (f"around {name}", "nats per character", _increase(name, elsewhere=True))
+            for name in PERTURBATIONS
+        ),
     ]
     panels = [
-        _panel("held-out text", "nats a token, against none", _against_none(_loss, members), members),
+        _panel("held-out text", "nats per token, against none", _against_none(_loss, members), members),
         *(_panel(task, "accuracy", _task(task), members, is_difference=False) for task in TASKS),
         *(
             _panel(title, f"{unit}, against none", _against_none(part, members), members)
@@ -255,7 +258,9 @@ def _by_rank(label: str, members: list[RegularisedModel]) -> Figure | None:
                 marks.append(_line(rows[0].name, [x for x, _ in there], [e for _, e in there]))
         if len(marks) > 1:
             x = Axis("rank in the training text", names=list(_ranks(members).values()))
-            panels.append(Panel(f"{occurrence} in its context", marks, x, Axis("nats a token, against none")))
+            panels.append(
+                Panel(f"{occurrence} in its context", marks, x, Axis("nats per token, against none"))
+            )
     if not panels:
         return None
     return Figure(f"regulariser-rank-{slug(label)}", words("by_rank", label=label), panels, size=(15.0, 4.6))
@@ -273,7 +278,7 @@ def _by_pass(label: str, members: list[RegularisedModel]) -> Figure | None:
         for name, by_pass in runs
     ]
     x = Axis("passes over the training text" if known else "step")
-    panel = Panel(label, lines, x, Axis("loss on held-out text (nats a token)"))
+    panel = Panel(label, lines, x, Axis("loss on held-out text (nats per token)"))
     return Figure(f"regulariser-passes-{slug(label)}", words("by_pass"), [panel])
 
 
@@ -308,7 +313,7 @@ def _robustness_table(label: str, members: list[RegularisedModel]) -> Table | No
     for name in measured:
         columns += [
             Column(name[0].upper() + name[1:], _own(_increase(name, elsewhere=False))),
-            Column("Elsewhere", _own(_increase(name, elsewhere=True))),
+            Column("Unchanged words", _own(_increase(name, elsewhere=True))),
         ]
     some = [row for row in members if row.robustness]
     texts = "; ".join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -105,6 +106,13 @@ def percent(share: float | None, low: float | None = None, high: float | None = 
         return "none"
     interval = "" if low is None or high is None else f" ({low:.{digits}%} to {high:.{digits}%})"
     return f"{share:.{digits}%}{interval}"
+
+
+def short(number: float) -> str:
+    """A whole number, and one below 10 with two digits that say something."""
+    if number == 0 or number >= 10:
+        return f"{number:,.0f}"
+    return f"{number:.{1 - math.floor(math.log10(number))}f}"
 
 
 def slug(name: str) -> str:

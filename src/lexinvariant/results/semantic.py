@@ -186,7 +186,7 @@ def _findings(rows: list[Accuracy], examples: list[ExampleAnswered]) -> list[Fin
         kind = example.example, example.model.role, example.reading
         if kind != ("paper", "lexinvariant", "plain") or answer is None:
             continue
-        about = f"it says {answer.options[answer.chosen]}"
+        about = f"it answers {answer.options[answer.chosen]}"
         like_it = [
             row for row in rows if (row.model, row.reading, row.shots) == asked and row.asked == answer.asked
         ]
@@ -203,8 +203,8 @@ def _accuracy_table(rows: list[Accuracy]) -> Table:
         Column[Accuracy]("Model, text", lambda row: f"{row.who}, {row.group}"),
         Column("Question", "question"),
         Column("Questions", "by_mean_token.trials", ","),
-        Column("By the mean token", "by_mean_token"),
-        Column("By the whole option", "by_whole_option"),
+        Column("By likelihood per token", "by_mean_token"),
+        Column("By that of the whole option", "by_whole_option"),
         Column("Calibrated", "by_calibrated"),
         Column("By the deciphering head", "by_head"),
         Column("Freely written: right", "free_right"),
@@ -212,7 +212,7 @@ def _accuracy_table(rows: list[Accuracy]) -> Table:
         Column("The most frequent option", "most_frequent", ".1%"),
         Column("Chance", lambda row: CHANCE, ".0%"),
     ]
-    return make_table("Questions answered rightly, with Wilson's 95% intervals", rows, columns)
+    return make_table("Questions answered correctly, with Wilson's 95% intervals", rows, columns)
 
 
 def _category_table(rows: list[Accuracy]) -> Table:
@@ -226,7 +226,7 @@ def _category_table(rows: list[Accuracy]) -> Table:
     cells = [
         (name, *(str(shares[name]) if name in shares else "" for shares in across.values())) for name in names
     ]
-    return Table("By category asked for (mean token), all kinds of question together", header, cells)
+    return Table("By category (likelihood per token), all kinds of question together", header, cells)
 
 
 def _by_category(rows: Sequence[Accuracy]) -> dict[str, Share]:
@@ -237,12 +237,12 @@ def _by_category(rows: Sequence[Accuracy]) -> dict[str, Share]:
 def _example_table(rows: list[ExampleAnswered]) -> Table:
     header = (
         "Model, passage",
-        "Log-probability of each option (nats a token)",
+        "Log-probability of each option (nats per token)",
         "Answer",
         "By the deciphering head",
         "Writes",
     )
-    theirs = ("the paper's model, the paper's passage", "not told")
+    theirs = ("the paper's model, the paper's passage", "not given")
     cells = [(*theirs, paper.SEMANTIC_ANSWER, "", repr(paper.SEMANTIC_CONTINUATION))]
     for row in rows:
         who, answer = f"{row.who}, {PASSAGES[row.example]}", row.answer
@@ -254,7 +254,7 @@ def _example_table(rows: list[ExampleAnswered]) -> Table:
         by_head = answer.options[int(np.argmax(answer.head))] if answer.head else ""
         written = "" if answer.written is None else repr(answer.written)
         cells.append((who, told, answer.options[answer.chosen], by_head, written))
-    return Table("The paper's one example: which of the four is a drink? Right is coffee.", header, cells)
+    return Table("The paper's one example: which of the four is a drink? Coffee is right.", header, cells)
 
 
 def _place_table(rows: list[Accuracy]) -> Table:
@@ -264,7 +264,7 @@ def _place_table(rows: list[Accuracy]) -> Table:
     listing = [row for row in rows if row.asked == "paper's wording"]
     columns = [Column[Accuracy]("Model, text", lambda row: f"{row.who}, {row.group}")]
     columns += map(chosen, range(len(PLACES)))
-    caption = "Which place of the list is chosen, in the paper's wording (right answers are placed evenly)"
+    caption = "Which place in the list is chosen, in the paper's wording (right answers are spread evenly)"
     return make_table(caption, listing, columns)
 
 
@@ -303,4 +303,4 @@ def _dots(title: str, names: Sequence[str], models: Mapping[str, Mapping[str, Sh
     marks.append(Reference("chance", at=100 * CHANCE, axis="x", dash="short"))
     trials = [max(shares[name].trials for shares in models.values() if name in shares) for name in names]
     labels = [f"{name} ({n})" for name, n in zip(names, trials, strict=True)]
-    return Panel(title, marks, Axis("questions answered rightly (%)", limits=(-2, 102)), Axis(names=labels))
+    return Panel(title, marks, Axis("questions answered correctly (%)", limits=(-2, 102)), Axis(names=labels))

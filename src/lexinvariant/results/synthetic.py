@@ -19,7 +19,7 @@ from lexinvariant.results.section import Column, Finding, Section, Table, make_t
 TaskName = Literal["LookUp", "Permutation"]
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 Drawn = Literal["even", "frequency"]
-DRAWN: dict[Drawn, str] = {"even": "drawn evenly", "frequency": "drawn by frequency"}
+DRAWN: dict[Drawn, str] = {"even": "drawn uniformly", "frequency": "drawn by frequency"}
 STANDS_FOR = {"wiki": "Wiki-40B", "code": "Github"}
 """The paper's corpus beside which training data stands whose name begins so; all other stands beside the Pile."""
 LINE_END = "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}"
@@ -151,7 +151,7 @@ def _finding(row: TaskResult) -> Finding:
         "made-up tables in the training text have the form of the task" if row.model.records_share else ""
     )
     lines = "pairs" if row.setting.pairs else "demonstrations"
-    about = f"beside {line.corpus}, {line.vocab}; {lines}: {row.setting.lines} (the paper's not told)"
+    about = f"beside {line.corpus}, {line.vocab}; {lines}: {row.setting.lines} (not given in the paper)"
     measure = f"{row.task} accuracy ({row.label or 'text'}; vocabulary of {row.model.vocab_size:,})"
     theirs = line.accuracy(row.task, "lexinvariant") / 100
     return Finding(measure, theirs, ours.value, ".1%", ours.low, ours.high, about=about, unlike=taught)
@@ -268,7 +268,7 @@ def _labels(heights: Iterable[float]) -> list[str]:
 
 def _sweep(rows: list[SweepResult]) -> Figure:
     lookup = [row for row in rows if row.task == "LookUp"]
-    panels = [_sweep_panel("LookUp", "lines of the table", lookup, lambda row: row.model.role)]
+    panels = [_sweep_panel("LookUp", "lines in the table", lookup, lambda row: row.model.role)]
     for role in sorted({row.model.role for row in rows}):
         mine = [row for row in rows if (row.task, row.model.role) == ("Permutation", role)]
         panels.append(_sweep_panel(f"Permutation, {role}", "demonstrations", mine, _size))
@@ -291,5 +291,5 @@ def _sweep_panel(title: str, x: str, rows: list[SweepResult], name_of: Callable[
     is_first = title == "LookUp"
     if is_first and ticks:
         guess = [100 / n for n in ticks]
-        marks.append(Reference("any value of the table", x=ticks, y=guess, dash="short"))
+        marks.append(Reference("any value in the table", x=ticks, y=guess, dash="short"))
     return Panel(title, marks, Axis(x, "log2", ticks), Axis(RIGHT if is_first else "", limits=(-2, 102)))

@@ -108,7 +108,5 @@ class EnglishLimit:
             "Sampled predictor, mean over texts": sum(paid_S) / len(paid_S),
             "Sampled predictor, worst text": max(paid_S),
         }
-        caption = (
-            "Nats a text pays for not knowing the key; what exceeds the theory's limit is sampling error."
-        )
+        caption = "Cost per text of not knowing the key, in nats; anything above the theory's limit is sampling error."
         return Table(caption, ("", "Nats"), [(name, f"{value:.1f}") for name, value in nats.items()])

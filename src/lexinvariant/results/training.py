@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lexinvariant.results.figure import Axis, Figure, Line, Panel
 from lexinvariant.results.prose import Prose
 from lexinvariant.results.rows import Row, Rows
-from lexinvariant.results.section import Column, Section, Table, make_table, slug
+from lexinvariant.results.section import Column, Section, Table, make_table, short, slug
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _by_compute(group: str, runs: list[Run]) -> Figure:
 def _table(group: str, runs: list[Run]) -> Table:
     columns = [
         Column[Run]("Run", "name"),
-        Column("Parameters", lambda run: f"{run.curve.parameters / 1e6:.0f}M"),
+        Column("Parameters", lambda run: f"{short(run.curve.parameters / 1e6)}M"),
         Column("Optimiser", "curve.optimizer"),
         Column("Steps", lambda run: run.curve.step[-1], ","),
         Column("FLOP", lambda run: run.curve.flop[-1], ".2g"),
@@ -77,4 +77,4 @@ def _table(group: str, runs: list[Run]) -> Table:
         Column("Perplexity there", lambda run: run.curve.perplexity[-1], ".2f"),
         Column("Deciphered there", lambda run: run.curve.tail_deciphered[-1], ".1%"),
     ]
-    return make_table(f"Runs compared: {group} (held-out text, nats a token)", runs, columns)
+    return make_table(f"Runs compared: {group} (held-out text, nats per token)", runs, columns)

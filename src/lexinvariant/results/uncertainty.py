@@ -125,7 +125,7 @@ def _findings(papers: list[Posterior]) -> list[Finding]:
     last = {row.label: (row.p_OV[-1], ord(row.truth or "")) for row in papers}
     resolved = sum(int(p_V.argmax()) == truth for p_V, truth in last.values())
     told = ", ".join(f"{label} {p_V[truth]:.2f}" for label, (p_V, truth) in last.items())
-    measure = "Texts of the paper's figure whose symbol is named rightly in the end"
+    measure = "Texts of the paper's figure whose symbol is named correctly at the end"
     return [Finding(measure, len(papers), resolved, ".0f", about=f"probability of the truth: {told}")]
 
 
@@ -141,7 +141,8 @@ def columns_of(row: Posterior) -> list[str]:
     return sorted(shown, key=lambda character: (character not in LETTERS, character))
 
 
-def _panel(row: Posterior) -> Panel:
+def _panel(row: Posterior, is_first: bool) -> Panel:
+    """Of panels side by side the first one names the axis."""
     columns = columns_of(row)
     shown_OC = row.p_OV[:, [ord(character) for character in columns]]
     others_O = np.maximum(1 - shown_OC.sum(axis=1), 0)
@@ -151,7 +152,10 @@ def _panel(row: Posterior) -> Panel:
     every = math.ceil(len(places) / MOST_ROWS_NAMED)
     stands = f"{visible(row.symbol)} stands for {visible(row.truth)}, " if row.truth else ""
     x = Axis("candidate", names=[*map(visible, columns), OTHERS])
-    y = Axis("occurrence, symbols read", names=[p if o % every == 0 else "" for o, p in enumerate(places)])
+    y = Axis(
+        "occurrence, symbols read" * is_first,
+        names=[p if o % every == 0 else "" for o, p in enumerate(places)],
+    )
     return Panel(f"{row.label}: {stands}T = {row.temperature:g}", [heat_map], x, y, monospace=8.5)
 
 
@@ -159,7 +163,8 @@ def _figure(name: str, rows: list[Posterior]) -> Figure:
     across = min(2, len(rows))
     tallest = min(max(len(row.positions) for row in rows), MOST_ROWS_NAMED)
     size = (7.2 * across, (0.31 * tallest + 1.3) * math.ceil(len(rows) / across))
-    caption, panels = words("heat_maps", rows=rows, others=OTHERS), list(map(_panel, rows))
+    caption = words("heat_maps", rows=rows, others=OTHERS)
+    panels = [_panel(row, number % across == 0) for number, row in enumerate(rows)]
     return Figure(name, caption, panels, across, size, legend="none", colour_bar="probability")
 
 

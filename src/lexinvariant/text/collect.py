@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 from lexinvariant.checks import finite_number
 from lexinvariant.errors import UserError, nearest
-from lexinvariant.files import check_name
+from lexinvariant.files import check_can_fill, check_name, write_remedy
 from lexinvariant.progress import Log
 from lexinvariant.text.batch import SPLITS
 from lexinvariant.text.collection import Collection, PackageEntry, SplitEntry
@@ -106,7 +106,7 @@ def collect(
                 collection.write(out)
             except OSError as error:
                 raise UserError(
-                    f"cannot write {out} ({error.strerror or error}): free some space or choose another folder"
+                    f"cannot write {out} ({error.strerror or error}): {write_remedy(error)}"
                 ) from error
     for manifest in manifests:
         same = "the same text as" if collection.splits == manifest.splits else "other text than"
@@ -140,6 +140,7 @@ def _check(sources: Sequence[str], out: Path, languages: Sequence[str], megabyte
         raise UserError(
             f"{out} exists already and is not empty: choose another folder, it will not be touched"
         )
+    check_can_fill(out)
 
 
 def _check_hashes(packages: list[Package], manifest: Collection) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lexinvariant.checks import whole_number
 from lexinvariant.errors import UserError
 from lexinvariant.files import expand_user, read_json_object
-from lexinvariant.text.batch import Batch, check_pieces, check_split_name, shuffled_pieces
+from lexinvariant.text.batch import SPLITS, Batch, check_pieces, check_split_name, shuffled_pieces
 from lexinvariant.text.manifest import MANIFEST_FILE, Manifest
 from lexinvariant.text.tags import WORDS
 from lexinvariant.text.vocab import Vocab, load_vocab, nearest_file
@@ -29,6 +30,10 @@ class Corpus:
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
         self.manifest = manifest
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{self.manifest.tokens(name):,} {name}" for name in SPLITS)
+        return f"Corpus({self.folder}, {self.manifest.vocab} vocabulary of {self.vocab_size}, tokens: {sizes})"
 
     @classmethod
     def open(cls, path: Path | str, *, verify: bool = False) -> "Corpus":
@@ -52,10 +57,12 @@ class Corpus:
 
     @property
     def vocab_size(self) -> int:
+        """How many different tokens there are."""
         return self.manifest.vocab_size
 
     @property
     def fingerprint(self) -> str:
+        """A hash of the vocabulary and of every shard: corpora with the same one hold the same tokens."""
         return self.manifest.fingerprint
 
     @property
@@ -88,6 +95,7 @@ class Corpus:
         incomplete piece.
         """
         check_split_name(name)
+        length = whole_number(length, "length")
         if length < 1:
             raise UserError(f"sequences of {length} tokens cannot be made: give a length of 1 or more")
         tokens = self.manifest.tokens(name)
@@ -193,6 +201,9 @@ class Pieces:
     def __len__(self) -> int:
         return self._n
 
+    def __repr__(self) -> str:
+        return f"Pieces({self.where}, {len(self):,} sequences of {self.length} tokens)"
+
     @cached_property
     def pieces_by_tag(self) -> dict[str, NDArray[np.int64]]:
         """The pieces of every kind of text that occurs; a packed piece is of the kind that it begins with."""
@@ -204,7 +215,12 @@ class Pieces:
         return [self._corpus.manifest.tags[tag] for tag in self._tag_numbers(piece_B)]
 
     def _tag_numbers(self, piece_B: NDArray[np.int64]) -> NDArray[np.integer]:
-        return self._corpus.tag_of_documents(self.name)[self._documents_of(piece_B)]
+        return self._tag_D[self._documents_of(piece_B)]
+
+    @cached_property
+    def _tag_D(self) -> NDArray[np.uint8]:
+        """Read once: asked batch by batch, a large corpus would be read over and over."""
+        return self._corpus.tag_of_documents(self.name)
 
     def _documents_of(self, piece_B: NDArray[np.int64]) -> NDArray[np.int64]:
         """The document that each piece begins in."""
@@ -221,7 +237,7 @@ class Pieces:
         tags = self._corpus.manifest.tags
         if WORDS not in tags:
             return np.empty(0, np.bool_)
-        return self._corpus.tag_of_documents(self.name) == tags.index(WORDS)
+        return self._tag_D == tags.index(WORDS)
 
     def _is_named(self, piece_B: NDArray[np.int64]) -> NDArray[np.bool_]:
         of_words_D = self._of_words_D

@@ -225,7 +225,7 @@ def read_json_lines(path: Path, field: str, errors: str, progress: ReadProgress)
         offset += len(line)
         if not decoded.strip():
             continue
-        record = parse_json(decoded, f"{path}, line {number}", "mend or remove the line")
+        record = parse_json(decoded, f"{path}, line {number}", "repair or remove the line")
         if not isinstance(record, dict) or not isinstance(record.get(field), str):
             raise UserError(
                 f"{path}, line {number} has no text in the field {field!r}: {_fields_hint(record)}"

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-ADVICE = "train longer (--steps), or go on from a model that has learnt it (train --init bundled)"
+from lexinvariant.text.vocab import CharVocab
+
 _NOTICEABLE = 0.02  # nats
 _DISCOUNTS = (0.0, 0.25, 0.5, 0.75)
 _NEW = (1.0, 4.0, 16.0)
@@ -37,6 +38,14 @@ def still_counting(
     if named is not None and counting_named is not None and named <= counting_named:
         return f"it names {named:.0%} of the symbols, and frequency analysis {counting_named:.0%}"
     return None
+
+
+def advice(vocab: str) -> str:
+    """What to do about a model of this vocabulary that is still counting."""
+    longer = "train with more --steps into another --out (--init RUN/model begins with the weights of a run)"
+    if vocab != CharVocab.name:  # the bundled model reads no other
+        return longer
+    return f"{longer}, or start from a model that has learnt it (train --init bundled)"
 
 
 def count_text(tok_ST: NDArray[np.int32], vocab_size: int) -> CountedText:

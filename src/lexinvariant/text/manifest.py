@@ -65,6 +65,12 @@ class Manifest:
     def tokens(self, split: str) -> int:
         return sum(shard.tokens for shard in self.splits[split])
 
+    @property
+    def dropped_share(self) -> float:
+        """Of all characters: only vocabularies of single characters drop any, and there a token is one."""
+        kept = sum(map(self.tokens, self.splits))
+        return self.dropped_characters / max(1, kept + self.dropped_characters)
+
     def shards(self) -> Iterator[Shard]:
         for shards in self.splits.values():
             yield from shards

@@ -16,7 +16,7 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 
-from lexinvariant.errors import UserError, nearest
+from lexinvariant.errors import UserError, likely
 from lexinvariant.files import expand_user
 
 File = tuple[str, bytes]
@@ -62,8 +62,10 @@ def fetch_debian(
     known = set(_run(["apt-cache", "pkgnames"], folder).stdout.split())
     unknown = [name for name in names if name.partition("=")[0] not in known]
     if unknown and (not skip_unknown or len(unknown) == len(names)):
-        likely = f"did you mean {nearest(unknown[0], known)!r}?" if known else "run `apt-get update` first"
-        raise UserError(f"apt-get knows no package {unknown[0]!r}: {likely}")
+        meant = likely(unknown[0], known)
+        unmeant = "check the name" if known else "run `apt-get update` first"
+        remedy = f"did you mean {meant!r}?" if meant else unmeant
+        raise UserError(f"apt-get knows no package {unknown[0]!r}: {remedy}")
     wanted = [name for name in names if name not in unknown]
     while (done := _run(["apt-get", "download", "--quiet", *wanted], folder)).returncode:
         gone = re.search(r"Version '(\S+)' for '([^\s':]+)\S*' was not found", done.stderr)
@@ -132,9 +134,10 @@ def installed_python(names: Sequence[str] = ()) -> list[Package]:
         name, _, version = wanted.partition("==")
         found = installed.get(name.lower())
         if found is None:
+            meant = likely(name.lower(), installed)
             raise UserError(
-                f"no Python package {name!r} is installed here: install it, or did you mean "
-                f"{nearest(name.lower(), installed)!r}?"
+                f"no Python package {name!r} is installed here: install it"
+                + (f", or did you mean {meant!r}?" if meant else "")
             )
         if version and version != found.version:
             raise UserError(
@@ -199,7 +202,7 @@ def _read_folder(folder: Path) -> Iterator[File]:
 def _check_names(names: Sequence[str], form: re.Pattern[str], written: str) -> None:
     for name in names:
         if not form.fullmatch(name):
-            raise UserError(f"{name!r} is no package's name: write {written}")
+            raise UserError(f"{name!r} is not a package's name: write {written}")
 
 
 def _need_tool(tool: str, kind: str, where: str) -> None:

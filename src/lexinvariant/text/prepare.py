@@ -16,18 +16,19 @@ from typing import BinaryIO
 
 from lexinvariant.checks import finite_number
 from lexinvariant.errors import UserError
-from lexinvariant.files import real_path
+from lexinvariant.files import real_path, write_remedy
 from lexinvariant.locks import staging_folder
 from lexinvariant.text.batch import SPLITS
 from lexinvariant.text.formats import Document, ReadProgress
 from lexinvariant.text.manifest import MANIFEST_FILE, Manifest, Shard, fingerprint_of
-from lexinvariant.text.sources import read_documents, size_on_disk
+from lexinvariant.text.sources import listed_sources, read_documents, size_on_disk
 from lexinvariant.text.splits import assign
 from lexinvariant.text.tags import TagFilter, tag_of
 from lexinvariant.text.vocab import Ids, Vocab, dtype_for, load_vocab
 
 SHARD_TOKENS = 1 << 27
 _GROUP_CHARACTERS = 1 << 20  # documents are tokenised in groups, so that tokenizers can use every core
+_MOST_DROPPED = 0.5  # share of the characters: what is left of a text in another script is blanks and digits
 _MOST_TAGS = 64  # beyond these, tags are counted together as "other"; the number of a tag is one byte
 
 
@@ -140,12 +141,12 @@ class _Counts:
 
 
 def prepare(
-    sources: Sequence[str],
-    out: Path,
+    sources: Sequence[str | Path],
+    out: str | Path,
     *,
-    vocab: str = "char128",
-    valid: Sequence[str] = (),
-    test: Sequence[str] = (),
+    vocab: str | Path = "char128",
+    valid: Sequence[str | Path] = (),
+    test: Sequence[str | Path] = (),
     valid_fraction: float = 0.01,
     test_fraction: float = 0.01,
     tags: Sequence[str] = (),
@@ -160,6 +161,10 @@ def prepare(
     are taken, if any are given, and none with one of `exclude_tags` (see `tags.py`). Everything is written beside `out`
     and moved there when complete, so `out` is either whole or untouched.
     """
+    sources, valid, test = (
+        listed_sources(given, name)
+        for given, name in ((sources, "sources"), (valid, "valid"), (test, "test"))
+    )
     if not sources:
         raise UserError(
             "there is no source to prepare: name at least one file, folder, Hub dataset or 'stdlib'"
@@ -190,6 +195,7 @@ def prepare(
                 splits, counts = _write_shards(assigned, vocabulary, partial, shard_tokens, show_progress)
             tag_filter.check_all_used()
             manifest = _manifest(vocabulary, splits, counts, (*sources, *valid, *test))
+            _check_dropped(manifest)
             vocabulary.save(partial)
             manifest.write(partial)
             _move_into_place(partial, out, overwrite)
@@ -207,12 +213,12 @@ def _check_out(out: Path, overwrite: bool) -> None:
         else:
             moved.rename(out)
     if out.is_symlink():  # all others have been followed
-        raise UserError(f"{out} is a link that leads in a circle: mend it, or choose another place")
+        raise UserError(f"{out} is a link that leads in a circle: repair it, or choose another place")
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not (out / MANIFEST_FILE).is_file():
         raise UserError(
-            f"{out} exists and is no prepared corpus: choose another place, it will not be touched"
+            f"{out} exists and is not a prepared corpus: choose another place, it will not be touched"
         )
     if not overwrite:
         raise UserError(f"{out} holds a prepared corpus already: choose another place or ask to overwrite it")
@@ -280,6 +286,14 @@ def _manifest(
     )
 
 
+def _check_dropped(manifest: Manifest) -> None:
+    if manifest.dropped_share > _MOST_DROPPED:
+        raise UserError(
+            f"{manifest.dropped_share:.0%} of the characters have no place in {manifest.vocab}: give a tokenizer that "
+            "`lexinvariant tokenizer train` has made from this text as --vocab"
+        )
+
+
 def _move_into_place(partial: Path, out: Path, overwrite: bool) -> None:
     _check_out(out, overwrite)  # again: another preparation may have been faster
     old = out.with_name(f".{out.name}.old-{os.getpid()}")
@@ -300,6 +314,8 @@ def _write_failure(out: Path, error: OSError) -> str:
             f"there is no room left to write {out} ({error.strerror}): free some space or choose another "
             "disk; the unfinished files were removed and nothing else was touched"
         )
+    if error.errno == errno.EROFS:
+        return f"cannot write {out} ({error.strerror}): {write_remedy(error)}"
     return f"cannot write {out} ({error.strerror or error}): check the folder and its permissions"
 
 

@@ -104,11 +104,23 @@ class SourceSpec:
         return cls(place, limit=int(limit) if limit else None, **options)
 
 
-def read_documents(spec: str, *, progress: ReadProgress | None = None) -> Iterator[Document]:
+def listed_sources(sources: Iterable[str | os.PathLike[str]], name: str = "sources") -> tuple[str, ...]:
+    """Sources as they are written; a single one in place of a list would be read as a list of letters."""
+    if isinstance(sources, (str, bytes, os.PathLike)) or not isinstance(sources, Iterable):
+        raise UserError(f"{name} is {sources!r}: give a list of files, folders or other sources.")
+    listed = tuple(sources)
+    for source in listed:
+        if not isinstance(source, (str, os.PathLike)):
+            raise UserError(f"{name} has {source!r} in it: give every source as str or Path.")
+    return tuple(os.fspath(source) for source in listed)
+
+
+def read_documents(spec: str | os.PathLike[str], *, progress: ReadProgress | None = None) -> Iterator[Document]:
     """The documents of a source (see the top of this file), read as they are asked for.
 
     `progress` counts the bytes read from files.
     """
+    spec = os.fspath(spec)
     parsed = SourceSpec.parse(spec)
     documents = _read_place(parsed, progress or ReadProgress())
     if parsed.source:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexinvariant.errors import UserError
+from lexinvariant.files import check_can_fill, expand_user, write_remedy
 from lexinvariant.locks import staging_folder
 from lexinvariant.text.hub import fetch_file
-from lexinvariant.text.sources import read_documents
+from lexinvariant.text.sources import listed_sources, read_documents
 from lexinvariant.text.vocab import TOKENIZER_FILE, Ids, dtype_for, write_vocab_file
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ class HuggingFaceVocab:
 
 
 def train_tokenizer(
-    sources: Sequence[str],
-    out: Path,
+    sources: Sequence[str | Path],
+    out: str | Path,
     *,
     size: int = 32_000,
     max_bytes: int = 200_000_000,
@@ -109,25 +110,25 @@ def train_tokenizer(
         raise UserError(f"a tokenizer has at most {LARGEST:,} tokens: ask for fewer")
     if max_bytes < 1:
         raise UserError(f"a tokenizer cannot be trained on {max_bytes} bytes of text: give a number above 0")
+    listed, out = listed_sources(sources), expand_user(out)
     path = out if out.suffix == ".json" else out / TOKENIZER_FILE
     if path.exists() and not overwrite:
         raise UserError(f"{path} exists already: choose another place or ask to overwrite it")
+    check_can_fill(path.parent)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=progress
     )
-    tokenizer.train_from_iterator(_texts(sources, max_bytes), trainer)
+    tokenizer.train_from_iterator(_texts(listed, max_bytes), trainer)
     try:
         with staging_folder(path) as staged:
             written = staged / path.name
             written.write_text(tokenizer.to_str(), encoding="utf-8")
             written.replace(path)
     except OSError as error:
-        raise UserError(
-            f"cannot write {path} ({error.strerror}): free some space or choose another place"
-        ) from error
+        raise UserError(f"cannot write {path} ({error.strerror}): {write_remedy(error)}") from error
     return HuggingFaceVocab(tokenizer)
 
 

@@ -8,6 +8,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
+from lexinvariant.checks import whole_number
 from lexinvariant.errors import UserError
 from lexinvariant.text.batch import Batch, check_pieces, check_split_name, shuffled_pieces
 from lexinvariant.text.hashing import key_of, scramble
@@ -49,6 +50,7 @@ class MarkovLanguage:
     def split(self, name: str, length: int, packed: bool = False) -> "MarkovPieces":
         """Sequences of `length` symbols; there is no padding, so `packed` changes nothing."""
         check_split_name(name)
+        length = whole_number(length, "length")
         if length < 1:
             raise UserError(f"sequences of {length} symbols cannot be made: give a length of 1 or more")
         return MarkovPieces(self, name, length)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lexinvariant.errors import UserError
+from lexinvariant.errors import UserError, likely
 from lexinvariant.files import expand_user, read_json_object
 
 VOCAB_FILE = "vocab.json"
@@ -210,7 +210,7 @@ def load_vocab(spec: str | Path) -> Vocab:
         raise UserError(f"there is no vocabulary {spec!r}: did you mean {CharVocab.name!r}?")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", spec):
         raise UserError(
-            f"{spec!r} is no vocabulary: give {CharVocab.name!r}, the path of a tokenizer.json or a Hub name "
+            f"{spec!r} is not a vocabulary: give {CharVocab.name!r}, the path of a tokenizer.json or a Hub name "
             "such as 'google-t5/t5-base'"
         )
     return HuggingFaceVocab.from_hub(READY_TOKENIZERS.get(spec, spec))
@@ -253,10 +253,10 @@ def nearest_file(path: Path) -> str:
     """The end of a "not found" sentence: a likely meant neighbour, or a plain request to check the path."""
     folder = path.parent
     if path.is_symlink():
-        return f": it is a link to {path.readlink()}, which does not exist, so mend the link"
+        return f": it is a link to {path.readlink()}, which does not exist, so repair the link"
     if path.exists():
         return ": it is neither a file nor a folder, so check the path"
     if not folder.is_dir():
         return f": the folder {folder} does not exist either, so check the path"
-    close = difflib.get_close_matches(path.name, [entry.name for entry in folder.iterdir()], n=1, cutoff=0.5)
-    return f": did you mean {folder / close[0]}?" if close else ": check the path"
+    close = likely(path.name, (entry.name for entry in folder.iterdir()))
+    return f": did you mean {folder / close}?" if close else ": check the path"

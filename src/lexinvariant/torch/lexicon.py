@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from lexinvariant.checks import seed_of_32_bits
 from lexinvariant.config import ModelConfig
 from lexinvariant.torch.parameters import OCCURRENCE_BUCKETS
 
@@ -30,7 +31,7 @@ def draw_table(params: nn.Module, config: ModelConfig, seed: int = 0, draw: int 
     kind = config.lexicon.at_evaluation.kind
     if kind == "learned":
         return params.embedding.table_VD
-    address = np.random.SeedSequence([seed & 0xFFFFFFFF, draw]).generate_state(1)[0]
+    address = np.random.SeedSequence([seed_of_32_bits(seed), draw]).generate_state(1)[0]
     generator = torch.Generator().manual_seed(int(address))  # on the CPU: the same draws on every device
     device = params.final_norm_D.device
     if kind == "gaussian":

@@ -16,7 +16,7 @@ from lexinvariant.decipher.votes import Floats, mean_by_symbol, read_in_windows
 from lexinvariant.errors import UserError
 from lexinvariant.model.folder import BUNDLED, find_model, read_description, read_vocab
 from lexinvariant.model.padding import check_tokens, mixture, mixture_of_next, n_draws
-from lexinvariant.model.ranks import check_prompt, check_sampling, symbols_by_rank, to_ranks
+from lexinvariant.model.ranks import symbols_by_rank, to_ranks
 from lexinvariant.model.tensor_file import read_tensors
 from lexinvariant.reading import Logits, Posterior, ReadsText, checked_text, texts_to_score
 from lexinvariant.settings import from_dict
@@ -53,7 +53,7 @@ class Network(nn.Module):
         return first_occurrence(tok_BT) if self.config.lexicon.is_lexinvariant else tok_BT
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Model(ReadsText):
     """What `lexinvariant.Model` can be asked, computed by PyTorch; draws of lexicons are its own.
 
@@ -177,10 +177,7 @@ class Model(ReadsText):
         table: torch.Tensor | None = None,
     ) -> str:
         """A continuation of the prompt, sampled under one lexicon."""
-        check_sampling(self.config, n_tokens, temperature, top_k, seed)
-        alphabet = self._alphabet(checked_text(prompt))
-        tok_T = self._encode(prompt, alphabet)
-        check_prompt(self.config, tok_T, n_tokens)
+        alphabet, tok_T = self._prompt(prompt, n_tokens, temperature, top_k, seed, stacklevel=4)
         table = draw_table(self.network, self.config, seed) if table is None else self._checked(table)
         generator = torch.Generator().manual_seed(seed)
         rank_1S = self._tensor(to_ranks(self.config, tok_T)[None])

@@ -52,20 +52,37 @@ def sum_over_tokens(
     )
 
 
+_NAMES = {
+    "prediction": ("loss", ""),
+    "deciphering": ("decipher_loss", "deciphered"),
+    "hindsight": ("hindsight_loss", "hindsight_deciphered"),
+    "next_deciphering": ("decipher_next_loss", "next_deciphered"),
+    "seen": ("seen_loss", ""),
+    "new": ("new_loss", ""),
+}
+"""What the mean loss and the accuracy of each of a batch's sums are called."""
+
+
 def batch_means(sums: BatchSums) -> dict[str, Any]:
     """Losses in nats a token and shares of symbols deciphered, in all and at the end of the context."""
-    means = (
-        token_means(sums.prediction, "loss", "")
-        | token_means(sums.deciphering, "decipher_loss", "deciphered")
-        | token_means(sums.hindsight, "hindsight_loss", "hindsight_deciphered")
-        | token_means(sums.next_deciphering, "decipher_next_loss", "next_deciphered")
-        | token_means(sums.seen, "seen_loss", "")
-        | token_means(sums.new, "new_loss", "")
-    )
+    means: dict[str, Any] = {}
+    for part, names in _NAMES.items():
+        means |= token_means(getattr(sums, part), *names)
     if sums.new is not None:
         means["new_share"] = sums.new.tokens / jnp.maximum(sums.prediction.tokens, 1)
         means["tail_new_share"] = sums.new.tail_tokens / jnp.maximum(sums.prediction.tail_tokens, 1)
     return means
+
+
+def means_of_nothing(sums: BatchSums) -> set[str]:
+    """Names of the means above that no token counts in: their 0 would look like a triumph."""
+    found: set[str] = set()
+    for part, names in _NAMES.items():
+        token_sums: TokenSums | None = getattr(sums, part)
+        if token_sums is not None:
+            found |= set() if token_sums.tokens else set(names)
+            found |= set() if token_sums.tail_tokens else {f"tail_{name}" for name in names}
+    return found if sums.prediction.tail_tokens else found | {"tail_new_share"}
 
 
 def token_means(sums: TokenSums | None, loss: str, accuracy: str) -> dict[str, Any]:

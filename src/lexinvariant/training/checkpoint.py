@@ -105,9 +105,15 @@ class CheckpointStore:
                 raise self._explain(step, error) from error
         self._pending = step, self._publisher.submit(self._publish, step, staged, record_json)
 
-    def restore(self, abstract_state: PyTree, step: int | None = None) -> Restored | None:
+    def restore(
+        self,
+        abstract_state: PyTree,
+        step: int | None = None,
+        check: Callable[[dict[str, Any]], None] = lambda notes: None,
+    ) -> Restored | None:
         """The step, state and notes of the newest undamaged checkpoint (or of `step`); None if there is none.
 
+        `check` sees the notes before anything else is compared, and raises what is wrong in words of the caller's.
         `abstract_state` has a `jax.ShapeDtypeStruct` for every array, whose sharding need not be the one the
         array was saved with; without one, the array goes to the first device.
         """
@@ -117,7 +123,7 @@ class CheckpointStore:
         [chosen_step] = from_first_host([-1 if chosen is None else chosen])
         if chosen_step < 0:
             return None
-        state, notes = self._load(chosen_step, abstract_state)
+        state, notes = self._load(chosen_step, abstract_state, check)
         self._settled.add(chosen_step)
         return chosen_step, state, notes
 
@@ -225,8 +231,11 @@ class CheckpointStore:
                     metrics[step] = metric
         return sorted(metrics, key=lambda step: (metrics[step], -step))
 
-    def _load(self, step: int, abstract_state: PyTree) -> tuple[PyTree, dict[str, Any]]:
+    def _load(
+        self, step: int, abstract_state: PyTree, check: Callable[[dict[str, Any]], None]
+    ) -> tuple[PyTree, dict[str, Any]]:
         record = _read_record(self.folder, step)
+        check(record["notes"])
         wanted = _named_leaves(abstract_state)
         if differences := _differences(record["arrays"], _describe(wanted)):
             raise UserError(
@@ -259,7 +268,7 @@ class CheckpointStore:
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         shown = cause if len(cause) <= LONGEST_CAUSE else cause[:LONGEST_CAUSE] + "..."
         return UserError(
-            f"Checkpoint {step} could not be written to {self.folder} ({safe}; the system said: {shown}): see to the "
+            f"Checkpoint {step} could not be written to {self.folder} ({safe}; the system said: {shown}): check the "
             "disk and run again to resume."
         )
 
@@ -269,8 +278,13 @@ def read_notes(folder: Path, step: int | None = None) -> dict[str, Any]:
     for candidate in reversed(_finished_steps(folder)) if step is None else [step]:
         if _find_damage(_path(folder, candidate), only=_RECORD) is None:
             return _read_record(folder, candidate)["notes"]
-    wanted = "checkpoint" if step is None else f"checkpoint of step {step}"
-    raise UserError(f"There is no readable {wanted} in {folder}: name the folder of a training run.")
+    steps = _finished_steps(folder)
+    if step is not None and steps:
+        others = ", ".join(map(str, steps))
+        raise UserError(
+            f"There is no readable checkpoint of step {step} in {folder}: there are those of {others}."
+        )
+    raise UserError(f"There is no readable checkpoint in {folder}: name the folder of a training run.")
 
 
 def _path(folder: Path, step: int) -> Path:

@@ -22,7 +22,7 @@ from lexinvariant.errors import UserError, exit_code
 ALONE = "no"  # what --distributed is given on a machine that only looks like one of many
 LONGEST_CAUSE = 200  # characters of what jax says
 SECONDS_TO_FINISH = 3600  # the others wait so long for host 0 to write the model and the curves
-GO_ON = "Give the same command to all processes, also to fewer or more: the run goes on from its newest checkpoint."
+GO_ON = "Give the same command to all processes, as many as you like: the run continues from its newest checkpoint."
 TRY_AGAIN = 75  # the exit code of a run that only has to be started again (EX_TEMPFAIL of sysexits.h)
 
 
@@ -141,7 +141,7 @@ def run_in_cluster(cluster: Cluster, heartbeat_seconds: int, work: Callable[[], 
 def _say_that_others_are_lost(cause: str) -> int:
     print(
         f"lexinvariant: Training was ended ({cause}): another process of the run has ended or cannot be reached, and "
-        f"what it said may tell why. {GO_ON}",
+        f"what it printed may say why. {GO_ON}",
         file=sys.stderr,
     )
     return TRY_AGAIN

@@ -18,17 +18,27 @@ from lexinvariant.model.transformer import forward
 from lexinvariant.rng import evaluation_keys
 from lexinvariant.text import Data, Split, Vocab
 from lexinvariant.text.frequency import count_text
-from lexinvariant.training.batch_metrics import BatchSums, batch_means, sum_over_tokens, tail_length
+from lexinvariant.training.batch_metrics import (
+    BatchSums,
+    batch_means,
+    means_of_nothing,
+    sum_over_tokens,
+    tail_length,
+)
 from lexinvariant.training.sharding import REPLICATED, host_rows, to_devices
 from lexinvariant.training.step import batch_sums
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Held-out losses in nats a token; none with `tail` in its name where no text reaches the end of the context."""
+    """Held-out losses in nats a token, without those of which the texts have nothing: none with `tail` in its name
+    where no text reaches the end of the context.
+    """
 
     metrics: dict[str, float]
     loss_by_position: list[float]
+    sequences: int
+    """How many contexts were measured."""
 
     @property
     def tail_perplexity(self) -> float:
@@ -90,8 +100,10 @@ def evaluate(
     seed: int = 0,
     dtype: str = "float32",
     mesh: Mesh | None = None,
+    named: bool = True,
 ) -> Evaluation:
     """Average over `sequences` pieces, spread evenly over those that fill a whole context (over all, if none does).
+    Without `named`, what names symbols is not measured: those of the text have other names than the model's.
 
     A piece's lexicon comes from the piece's own number, so the result does not depend on the batch size. The devices
     of the mesh share each batch, and every host reads its own rows; without a mesh, all devices of this machine that
@@ -115,7 +127,7 @@ def evaluate(
         index_B = np.concatenate([index_B, np.repeat(index_B[:1], batch_size - n_real)])
         batch = pieces[index_B[rows]]
         mask_BT = batch.mask_BT & (np.asarray(rows) < n_real)[:, None]
-        arrays = (batch.tok_BT, mask_BT, batch.named_B, index_B[rows].astype(np.int32))
+        arrays = (batch.tok_BT, mask_BT, batch.named_B & named, index_B[rows].astype(np.int32))
         inputs = (to_devices(array, mesh) for array in arrays)
         sums, batch_loss_T, batch_count_T = _evaluate_batch(
             params, config, *inputs, seed_32, mesh.abstract_mesh, dtype
@@ -123,16 +135,10 @@ def evaluate(
         total = sums if total is None else jax.tree.map(jnp.add, total, sums)
         loss_T, count_T = loss_T + batch_loss_T, count_T + batch_count_T
     assert total is not None
-    has_tail = bool(
-        total.prediction.tail_tokens
-    )  # a mean over nothing would be a loss of 0, and look like a triumph
-    metrics = {
-        name: float(value)
-        for name, value in batch_means(total).items()
-        if has_tail or not name.startswith("tail_")
-    }
+    left_out = means_of_nothing(total)
+    metrics = {name: float(value) for name, value in batch_means(total).items() if name not in left_out}
     by_position = np.asarray(loss_T) / np.maximum(np.asarray(count_T), 1)
-    return Evaluation(metrics, [round(float(x), 5) for x in by_position])
+    return Evaluation(metrics, [round(float(x), 5) for x in by_position], len(chosen))
 
 
 def check_vocabulary(config: ModelConfig, own: Vocab, data: Data, told: str) -> None:

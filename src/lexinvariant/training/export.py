@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lexinvariant.config import ShardingConfig, TrainConfig
 from lexinvariant.errors import UserError
+from lexinvariant.files import expand_user
 from lexinvariant.model.folder import BUNDLED, find_model, read_description
 from lexinvariant.model.weights import Precision, load_weights, save_model
 from lexinvariant.remote import local_copy
@@ -22,17 +23,17 @@ def _check_out(out: Path) -> None:
             read_description(out)
         except UserError as error:
             raise UserError(
-                f"{out} has a config.json that is no model's: choose another folder, it will not be touched."
+                f"{out} has a config.json that is not a model's: choose another folder, it will not be touched."
             ) from error
 
 
 def export(
-    place: str | Path, out: Path, *, precision: Precision = "float32", step: int | None = None
+    place: str | Path, out: str | Path, *, precision: Precision = "float32", step: int | None = None
 ) -> int | None:
     """Write the newest (or the given, or with step=-1 the best) checkpoint of a run as a model, and return its step; or
     a model that was exported before, in another precision."""
     run = Path(place) if place == BUNDLED else local_copy(place)
-    checkpoints = run / "checkpoints"
+    checkpoints, out = run / "checkpoints", expand_user(out)
     _check_out(out)
     if checkpoints.is_dir():
         return _export_run(run, checkpoints, out, precision, step)

@@ -21,7 +21,7 @@ import jax
 
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
-from lexinvariant.files import read_json_object, write_whole
+from lexinvariant.files import expand_user, read_json_object, write_whole
 from lexinvariant.locks import lock_folder
 from lexinvariant.model.weights import save_model
 from lexinvariant.settings import to_json
@@ -56,6 +56,7 @@ class Outcome:
 
     step: int
     finished: bool
+    """Otherwise it was asked to stop and saved: the same call goes on, and until then there is no model."""
     folder: Path
     evaluation: Evaluation | None
     is_ours_to_tell: bool = True
@@ -67,13 +68,17 @@ class Outcome:
 
 
 def train(
-    config: TrainConfig, folder: Path, name: str = "train", on_saved: Callable[[], None] = lambda: None
+    config: TrainConfig, folder: str | Path, name: str = "train", on_saved: Callable[[], None] | None = None
 ) -> Outcome:
-    """Run, or go on with, the training that `config` describes, in `folder`; `on_saved` hears of every checkpoint."""
+    """Run, or go on with, the training that `config` describes, in `folder`; `on_saved` hears of every checkpoint.
+
+    A signal to stop (Ctrl-C) makes it save and return, with `finished` false.
+    """
+    folder = expand_user(folder)
     data = open_data(_data_path(config))
-    _check_vocabulary(config, data)
-    if config.init:
+    if config.init:  # whose settings are not to be changed to fit the data
         init.check_vocabulary(config.init, data.vocab, config.data.path)
+    _check_vocabulary(config, data)
     config = _with_special_tokens_exempt(config, data)
     train_pieces = _training_pieces(config, data)
     valid_pieces = data.split("valid", config.model.context, packed=config.data.packed)
@@ -96,7 +101,7 @@ def train(
             folder / "checkpoints",
             keep_last=config.run.keep_last,
             keep_best=config.run.keep_best,
-            on_sealed=on_saved,
+            on_sealed=on_saved or (lambda: None),
         ) as store,
         _stop_signals() as stop,
     ):
@@ -336,26 +341,34 @@ def _valid_line(step: int, evaluation: Evaluation) -> str:
 
 def _resume(setup: TrainSetup, store: CheckpointStore, notes: dict[str, Any]) -> TrainState:
     """The newest good checkpoint of the same run, or a fresh state."""
-    restored = store.restore(setup.abstract_state)
+    restored = store.restore(
+        setup.abstract_state, check=lambda old: _check_same_run(store.folder.parent, old, notes)
+    )
     if restored is None:
         return setup.fresh_state()
     _, state, old = restored
-    if old["data"] != notes["data"]:
-        raise UserError(
-            f"The run in {store.folder.parent} was trained on other data: give its data, or another --out."
-        )
-    changed = [
-        name
-        for name in _differences(old["config"], notes["config"])
-        if not name.startswith(("run.", "data.path", "sharding."))
-    ]
-    if changed:
-        raise UserError(
-            f"The run in {store.folder.parent} has other settings ({', '.join(changed[:4])}): give the same ones to "
-            "go on with it, or another --out."
-        )
     notes |= {name: old.get(name, []) for name in (SKIPPED, LOSSES)}
     return state
+
+
+def _check_same_run(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    if old["data"] != new["data"]:
+        raise UserError(f"The run in {folder} was trained on other data: give its data, or another --out.")
+    changed = [
+        name
+        for name in _differences(old["config"], new["config"])
+        if not name.startswith(("run.", "data.path", "sharding."))
+    ]
+    if changed == ["steps"]:
+        raise UserError(
+            f"The run in {folder} is one of {old['config']['steps']} steps, which its learning rate follows: give the "
+            f"same --steps, or another --out (--init {folder / 'model'} begins there with the weights of this one)."
+        )
+    if changed:
+        raise UserError(
+            f"The run in {folder} has other settings ({', '.join(changed[:4])}): give the same ones to continue it, or "
+            "another --out."
+        )
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:

@@ -68,7 +68,7 @@ class RunMirror:
                 self._copy(with_model=True)
             except StoreError as error:
                 raise UserError(
-                    f"The run could not be copied in the end, and all of it is in {self.folder}: give the same command "
+                    f"The last copy of the run failed, and all of it is in {self.folder}: give the same command "
                     f"again to copy it. {error}"
                 ) from error
 
@@ -155,11 +155,11 @@ class RunMirror:
                 )
             return
         if CONFIG not in contents.files:
-            raise UserError(f"{self.url} is no run's folder: give another --out.")
+            raise UserError(f"{self.url} is not a run's folder: give another --out.")
         if (self.folder / CONFIG).exists():
             if describe(self.folder / CONFIG) != contents.files[CONFIG]:
                 raise UserError(
-                    f"{self.url} has another run than {self.folder}: remove that folder to go on with the one at the "
+                    f"{self.url} has a different run from {self.folder}: remove that folder to continue the one at the "
                     "address, or give another --out."
                 )
             here = {path.relative_to(self.folder).as_posix() for path in self.folder.glob(SEALS)}

@@ -22,6 +22,8 @@ from lexinvariant.training.sharding import BATCH
 from lexinvariant.training.step import DeviceBatch, microbatch_loss
 
 FLOAT32 = 4  # bytes
+# A small step waits for its kernels to be started, not for their arithmetic: a rule of thumb, which was not measured.
+LEAST_SECONDS, LEAST_SECONDS_A_LAYER = 1e-3, 50e-6
 # The share of the data sheet's FLOP that steps reached on an H200, by the width of the model: `char-small` (39.3 ms)
 # and `paper-char` (66.6 ms; docs/results.md). Wider models are taken to do no better: a plan should not be too hopeful.
 MEASURED_SHARE_OF_PEAK = {256: 0.175, 1024: 0.488}
@@ -79,9 +81,14 @@ class Plan:
         return self.fsdp_bytes / fsdp_rate + self.data_bytes / data_rate
 
     @property
+    def least_seconds(self) -> float:
+        """Below this nothing can be predicted from FLOP."""
+        return LEAST_SECONDS + LEAST_SECONDS_A_LAYER * self.config.model.n_layers
+
+    @property
     def step_seconds(self) -> float:
         """Communication goes on beside the arithmetic, so that the slower of both counts."""
-        return max(self.compute_seconds, self.communication_seconds)
+        return max(self.compute_seconds, self.communication_seconds, self.least_seconds)
 
     def seconds_for(self, tokens: float) -> float:
         return tokens / self.config.tokens_per_step * self.step_seconds

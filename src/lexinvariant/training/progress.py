@@ -31,6 +31,10 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
+def _count(number: float) -> str:
+    return f"{number / 1e3:.0f}k" if number >= 10_000 else f"{number:,.0f}"
+
+
 class TrainProgress:
     """The live line of a run; where there is no terminal, a plain line now and then."""
 
@@ -87,7 +91,7 @@ class TrainProgress:
             tokens_per_second = done * self._tokens_per_step / elapsed
             flops = tokens_per_second * self._flop_per_token
             speeds = {"tokens_per_second": tokens_per_second, "tflops": flops / 1e12}
-            line += f" · {tokens_per_second / 1e3:.0f}k tokens/s · {flops / 1e12:.3g} TFLOP/s"
+            line += f" · {_count(tokens_per_second)} tokens/s · {flops / 1e12:.3g} TFLOP/s"
             if self._peak:
                 speeds["share_of_peak"] = flops / self._peak
                 line += f" ({flops / self._peak:.0%} of peak)"

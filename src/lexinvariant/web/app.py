@@ -119,7 +119,7 @@ async def explain(request: Request, error: Exception) -> Response:
             sentence = sentences.get(error.status_code, error.detail)
             return refusal(error.status_code, sentence, dict(error.headers or {}))
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return refusal(500, "Something went wrong here: the server's log tells what.")
+    return refusal(500, "Something went wrong here: the server's log has the details.")
 
 
 def create_app(service: Service, limits: Limits = Limits(), served_as: str = "localhost") -> ASGIApp:  # noqa: B008

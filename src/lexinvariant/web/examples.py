@@ -43,10 +43,10 @@ GERMAN = (
 )
 
 PAPER_TITLES = {
-    "bat": ("Joe's zat", "z is b here: h, c and m fit as well for a while."),
-    "rat": ("A zat in the pazk", "z is r here: it looks like c until “zight”."),
-    "Java": ("Java or Python?", "z is { here: only the syntax tells it from a colon."),
-    "Python": ("Python or Java?", "z is : here: only the syntax tells it from a brace."),
+    "bat": ("Joe's zat", "z is b here; h, c and m also fit for a while."),
+    "rat": ("A zat in the pazk", "z is r here; it looks like c until “zight”."),
+    "Java": ("Java or Python?", "z is { here; only the syntax tells it from a colon."),
+    "Python": ("Python or Java?", "z is : here; only the syntax tells it from a brace."),
 }
 
 
@@ -65,7 +65,7 @@ def examples() -> list[dict[str, Any]]:
         _example(
             "message",
             "A secret letter",
-            "Letters changed for letters.",
+            "Every letter replaced by another.",
             letters["ciphertext"],
             key=letters["key"],
         ),
@@ -75,23 +75,28 @@ def examples() -> list[dict[str, Any]]:
         _example(
             "together",
             "Without spaces",
-            "Nothing tells where words end.",
+            "Nothing shows where words end.",
             together["ciphertext"],
             key=together["key"],
             unspaced=True,
         ),
-        _example("caesar", "Caesar's way", "Every letter moved on.", affine(letters_only(MESSAGE), 1, 3)),
+        _example(
+            "caesar",
+            "Caesar's way",
+            "Every letter shifted by the same amount.",
+            affine(letters_only(MESSAGE), 1, 3),
+        ),
         _example("numbers", "In numbers", "A number for each letter.", numbered),
         _example(
             "vigenere",
             "Vigenere's way",
-            "Several alphabets in turn, by a key word.",
+            "Several alphabets in turn, set by a key word.",
             polyalphabetic(letters_only(MESSAGE), [11, 0, 13, 19, 4, 17, 13], "vigenere"),
         ),
         _example(
             "columns",
             "In columns",
-            "The letters as they are, in other places.",
+            "The same letters, in another order.",
             columnar(unspaced(NOTE), [3, 0, 5, 2, 6, 1, 4]),
         ),
         _example(
@@ -103,7 +108,7 @@ def examples() -> list[dict[str, Any]]:
         _example(
             "german",
             "In German",
-            "The language is found out.",
+            "The language is worked out too.",
             in_german,
             language="german",
         ),
@@ -128,7 +133,7 @@ def word_example() -> dict[str, Any]:
     return _example(
         "words",
         "A tale in made-up words",
-        "Every word changed for a made-up one.",
+        "Every word replaced by a made-up one.",
         made_up["ciphertext"],
         key=made_up["key"],
         group="words",

@@ -55,7 +55,7 @@ class EncipherAnswer(TypedDict):
 
 
 class Example(TypedDict):
-    """A text to begin with."""
+    """A text to start with."""
 
     name: str
     title: str
@@ -76,7 +76,7 @@ class ExamplesAnswer(TypedDict):
 
 
 class HealthAnswer(TypedDict):
-    """How the server is."""
+    """Status of the server."""
 
     status: Literal["ready", "warming up"]
     version: str
@@ -115,19 +115,25 @@ OPERATIONS = (
     Operation("/api/decipher", "What the text is, and its best reading", Decipherment, DecipherRequest),
     Operation("/api/trace", "What was known of the key after every symbol", TraceAnswer, TraceRequest),
     Operation("/api/words", "What the made-up words of a text stand for", WordsAnswer, WordsRequest),
-    Operation("/api/encipher", "A text under a random key", EncipherAnswer, EncipherRequest, may_wait=False),
-    Operation("/api/examples", "Texts to begin with", ExamplesAnswer, may_wait=False),
-    Operation("/api/health", "How the server is", HealthAnswer, may_wait=False),
+    Operation(
+        "/api/encipher",
+        "A text enciphered with a random key",
+        EncipherAnswer,
+        EncipherRequest,
+        may_wait=False,
+    ),
+    Operation("/api/examples", "Texts to start with", ExamplesAnswer, may_wait=False),
+    Operation("/api/health", "Status of the server", HealthAnswer, may_wait=False),
 )
 
 ERRORS: Mapping[int, str] = {
-    400: "The body is not a JSON object in UTF-8, or the request is no HTTP.",
+    400: "The body is not a JSON object in UTF-8, or the request is not HTTP.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
     415: "The body is not sent as JSON.",
     421: "The request was meant for another host.",
     422: "A field is missing, unknown or wrong, or the text cannot be read.",
-    500: "A fault of the server's.",
+    500: "An internal error.",
     503: "Too many questions are waiting, or the server is stopping.",
     504: "The answer took too long.",
 }
@@ -143,6 +149,7 @@ def openapi() -> dict[str, Any]:
     reading = schemas[Decipherment.__name__]
     for name in NOT_IN_JSON:
         del reading["properties"][name]
+    reading["properties"]["note"] = {"anyOf": [{"type": "string"}, {"type": "null"}]}  # `note_on_cribs`
     reading["required"] = list(reading["properties"])
     for schema in schemas.values():
         schema["additionalProperties"] = (
@@ -156,7 +163,7 @@ def openapi() -> dict[str, Any]:
         "info": {
             "title": "lexinvariant",
             "version": lexinvariant.__version__,
-            "summary": "Deciphers texts, and tells how their keys became known.",
+            "summary": "Deciphers texts, and shows how their keys became known.",
         },
         "paths": {op.path: {op.method.lower(): dict(_operation(op, schema_of))} for op in OPERATIONS},
         "components": {"schemas": schemas, "responses": errors},

@@ -2,13 +2,14 @@
 
 import json
 import secrets
+import unicodedata
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
 
 from lexinvariant.decipher.alphabet import Alphabet
-from lexinvariant.decipher.cipher import LOWERCASE, PRINTABLE, random_cipher
+from lexinvariant.decipher.cipher import LOWERCASE, PRINTABLE, encipher_letters, random_cipher
 from lexinvariant.decipher.language import AUTO
 from lexinvariant.decipher.notation import Notation
 from lexinvariant.decipher.word_cipher import encipher_words
@@ -54,7 +55,7 @@ Seed = Annotated[int, Meta(ge=0, le=MAX_SEED, description=f"a whole number from 
 
 
 class CipherRequest(msgspec.Struct, frozen=True):
-    """A ciphertext and what is known of it; the fields mean what `lexinvariant decipher` means by them."""
+    """A ciphertext and what is known about it; the fields mean the same as in `lexinvariant decipher`."""
 
     text: Text
     cribs: Cribs = {}
@@ -79,11 +80,11 @@ class DecipherRequest(CipherRequest, frozen=True):
 
 
 class TraceRequest(CipherRequest, frozen=True):
-    """Asks for what was known of the key after every symbol; a language that is found out is English here."""
+    """Asks for what was known of the key after every symbol; for the language, `auto` means English here."""
 
 
 class WordsRequest(msgspec.Struct, frozen=True):
-    """Asks what the made-up words of a text stand for; the fields mean what `lexinvariant semantic` means by them."""
+    """Asks what the made-up words of a text stand for; the fields mean the same as in `lexinvariant semantic`."""
 
     text: Text
     marks_too: Flag = False
@@ -93,7 +94,7 @@ class WordsRequest(msgspec.Struct, frozen=True):
 
 
 class EncipherRequest(msgspec.Struct, frozen=True):
-    """A text to be enciphered with a random key, or with the one that a seed names."""
+    """A text to be enciphered with a random key, or with the key of a given seed."""
 
     text: Text
     into: Annotated[Into, _one_of(Into)] = "letters"
@@ -104,20 +105,25 @@ class EncipherRequest(msgspec.Struct, frozen=True):
         if self.into == "words":
             enciphered = encipher_words(self.text, self.seed)
             return {"ciphertext": enciphered.ciphertext, "key": enciphered.key, "seed": self.seed}
-        cipher = random_cipher(self.seed, alphabet=PRINTABLE if self.into == "ascii" else LOWERCASE)
-        written = dict(zip(cipher.alphabet, cipher.written, strict=True))
-        plaintext = self.text
+        # An accent written as a character of its own would be kept, and tell which letter stands under it.
+        plaintext = unicodedata.normalize("NFC", self.text)
         if self.into == "letters":
-            written |= {plain.upper(): secret.upper() for plain, secret in written.items()}
-        elif self.into == "shapes":
+            written = encipher_letters(self.seed, plaintext)
+        elif self.into == "ascii":
+            others = sorted(c for c in set(plaintext) - set(PRINTABLE) if c.isprintable())
+            cipher = random_cipher(self.seed, alphabet=PRINTABLE + "".join(others))
+            written = dict(zip(cipher.alphabet, cipher.written, strict=True))
+        else:
             # Signs have no capitals, and beside them a full stop would be one sign more.
             plaintext = letters_only(self.text)
-            written = {plain: SHAPES[LOWERCASE.index(secret)] for plain, secret in written.items()}
-        return {
-            "ciphertext": "".join(written.get(character, character) for character in plaintext),
-            "key": {secret: plain for plain, secret in written.items() if plain in plaintext},
-            "seed": self.seed,
-        }
+            cipher = random_cipher(self.seed)
+            written = {p: SHAPES[LOWERCASE.index(c)] for p, c in zip(LOWERCASE, cipher.written, strict=True)}
+        key: dict[str, str] = {}
+        for plain, secret in written.items():
+            if plain in plaintext:
+                key.setdefault(secret, plain)
+        ciphertext = "".join(written.get(character, character) for character in plaintext)
+        return {"ciphertext": ciphertext, "key": key, "seed": self.seed}
 
 
 Question = CipherRequest | WordsRequest

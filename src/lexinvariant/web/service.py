@@ -7,10 +7,10 @@ from typing import Any
 
 import lexinvariant
 from lexinvariant.api import Model
-from lexinvariant.decipher.decipherment import Decipherment
+from lexinvariant.decipher.arguments import note_on_cribs
 from lexinvariant.decipher.language import AUTO, Language, bundled_languages, load_language
 from lexinvariant.decipher.solve import Solver
-from lexinvariant.decipher.trace import LENGTHS, Trace, trace
+from lexinvariant.decipher.trace import LENGTHS, trace
 from lexinvariant.decipher.votes import check_head
 from lexinvariant.decipher.words import check_word_model, read_words
 from lexinvariant.errors import UserError
@@ -84,15 +84,13 @@ class Service:
             "unspaced": question.unspaced,
             "notation": question.notation,
         }
-        answer: Decipherment | Trace
-        if isinstance(question, DecipherRequest):
-            known |= {"crib_words": question.crib_words, "top": question.top}
-            language = _language(question.language)
-            solver = self.solver if language is None else Solver(self.model, language=language)
-            answer = solver.read([question.text], **known)[0]
-        else:
-            answer = trace(self.model, question.text, **known, language=_language(question.language))
-        return answer.to_json()
+        language = _language(question.language)
+        if not isinstance(question, DecipherRequest):
+            return trace(self.model, question.text, **known, language=language).to_json()
+        known |= {"crib_words": question.crib_words, "top": question.top}
+        solver = self.solver if language is None else Solver(self.model, language=language)
+        found = solver.read([question.text], **known)[0]
+        return found.to_json() | {"note": note_on_cribs(found, question.cribs, question.crib_words)}
 
     def _read_words(self, question: WordsRequest) -> dict[str, Any]:
         if self.word_model is None:

@@ -1,17 +1,17 @@
 // The page: asks the server, and shows one text as the model reads it.
 
 import { get, post } from "./api.js";
-import { calm, find, make, percent, said, shown } from "./dom.js";
+import { calm, find, make, percent, said, shown, signs } from "./dom.js";
 import { chips, press } from "./examples.js";
 import { HeatMap } from "./heatmap.js";
 import { Inspector } from "./inspector.js";
 import { Player } from "./player.js";
 import { link, shared } from "./share.js";
 import { Stage } from "./stage.js";
-import { symbols } from "./symbols.js";
+import { groups, symbols } from "./symbols.js";
 import { drawTeaser } from "./teaser.js";
 import { Trace } from "./trace.js";
-import { figure, isUnread, language, named, showVerdict, showWaiting } from "./verdict.js";
+import { figure, isKeyless, isUnread, language, named, showVerdict, showWaiting } from "./verdict.js";
 import { Words } from "./words.js";
 
 const state = { asked: null, reading: null, trace: null, truth: null, cribs: {}, marked: -1, waiting: null };
@@ -24,7 +24,7 @@ const inspector = new Inspector({ onPin: pin, onUnpin: unpin, onLeave: (row) => 
 const mode = () => document.querySelector("input[name=mode]:checked").value;
 const FORMS = {
   decipher: { label: "Ciphertext", placeholder: "Paste a ciphertext, in any symbols.", go: "Decipher", missing: "Paste a ciphertext first, or choose an example." },
-  encipher: { label: "Text to encipher", placeholder: "Write anything: it gets a random key, and the model does not see it.", go: "Encipher it", missing: "Write something to encipher first." },
+  encipher: { label: "Text to encipher", placeholder: "Write anything: it gets a random key, which the model does not see.", go: "Encipher it", missing: "Write something to encipher first." },
   words: { label: "Text in made-up words", placeholder: "Paste a text whose words were replaced one for one by made-up ones; the longer, the better.", go: "Read", missing: "Paste a text first, or choose the example." },
 };
 const tell = (sentence) => (find("news").textContent = sentence);
@@ -61,9 +61,9 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
     Object.assign(state, { asked: request, reading, truth, trace: new Trace(trace, reading) });
     build(marked);
     if (stay) player.go(Math.min(player.position, player.n + 1));
-    else if (calm()) player.go(player.n + 1);
+    else if (atOnce(reading)) player.go(player.n + 1);
     else player.go(0);
-    if (stay || calm()) rest();
+    if (stay || atOnce(reading)) rest();
     else player.play();
     tell(summary());
   } catch (error) {
@@ -81,6 +81,9 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
   }
 }
 
+// Of a reading without a key of symbols there is nothing to play: the model believes in such a key.
+const atOnce = (reading) => calm() || isKeyless(reading);
+
 // A trace shows the model alone, which places no words and finds out no language.
 const ofModel = ({ crib_words: _, ...question }, { verdict }) => ({ ...question, language: verdict.language ?? question.language });
 
@@ -96,6 +99,7 @@ function preview({ text, notation }) {
   player.pause(false);
   only("result");
   find("result").classList.add("waiting");
+  find("result").classList.remove("keyless");
   const cells = symbols(text, notation).slice(0, 512);
   stage.build(cells, cells.map((cell) => (/\s/.test(cell) ? -1 : 0)));
   find("moment").textContent = "reading…";
@@ -108,12 +112,17 @@ function preview({ text, notation }) {
 function build(symbol) {
   const { trace, reading } = state;
   find("result").classList.remove("waiting");
+  find("result").classList.toggle("keyless", isKeyless(reading));
+  find("map-about").textContent = isKeyless(reading)
+    ? "In this cipher no symbol stands for the same letter throughout: there is no key of symbols to show, and nothing to pin."
+    : "Each row is a symbol of the cipher, each column a character it may stand for.";
   showVerdict(reading);
   stage.build(trace.cells, trace.rowAt, trace.isCapital);
   map.build(trace);
   player.build(trace);
-  find("note").hidden = !trace.note;
-  find("note").textContent = trace.note ?? "";
+  const notes = [reading.note, trace.note].filter(Boolean).join(" ");
+  find("note").hidden = !notes;
+  find("note").textContent = notes;
   mark(trace.rows.findIndex((row) => row.symbol === symbol), false, undefined, true);
   if (state.marked < 0) mark(mostFrequent(), false, undefined, true);
   others(reading.alternatives ?? []);
@@ -155,7 +164,7 @@ function looks(values) {
 // Where no key of symbols gives the plaintext (several alphabets, other places): its letters, in the places of symbols.
 function letters() {
   const { trace, reading } = state;
-  if (!reading.letter_confidence?.length || !player.solved) return null;
+  if (!isKeyless(reading)) return null;
   const plain = [...reading.plaintext.toLowerCase()].filter((c) => /\p{L}/u.test(c));
   let next = 0;
   return trace.rowAt.map((r) => (r < 0 ? null : { plain: plain[next], p: reading.letter_confidence[next++] }));
@@ -212,8 +221,8 @@ function facts() {
 }
 
 function mark(row, focusPin, character, quietly = false) {
-  state.marked = row;
-  if (row < 0) return inspector.empty();
+  state.marked = isKeyless(state.reading) ? -1 : row;
+  if (state.marked < 0) return inspector.empty();
   map.buttons.forEach((button, r) => (button.tabIndex = r === row ? 0 : -1));
   inspector.build(state.trace, row, state.trace.rows[row].symbol in state.cribs);
   if (character) inspector.input.value = character;
@@ -231,13 +240,13 @@ function mark(row, focusPin, character, quietly = false) {
 
 function pin(symbol, character) {
   const held = Object.entries(state.cribs).find(([other, plain]) => plain === character && other !== symbol);
-  if (held) return inspector.trouble(`${shown(held[0])} is pinned to ${shown(character)} already: unpin it first.`);
+  if (held) return inspector.trouble(`${shown(held[0])} is already pinned to ${shown(character)}: unpin it first.`);
   change({ ...state.cribs, [symbol]: character }, `${said(symbol)} pinned to ${said(character)}.`);
 }
 
 function unpin(symbol) {
   const { [symbol]: _, ...rest } = state.cribs;
-  change(rest, `${said(symbol)} is free again.`);
+  change(rest, `${said(symbol)} is unpinned.`);
 }
 
 async function change(cribs, sentence) {
@@ -358,9 +367,12 @@ function describe(alphabet = "auto", unspaced = false) {
 function count() {
   const text = find("text").value;
   const inWords = mode() === "words";
-  const cells = !text.trim() ? [] : inWords ? (text.toLowerCase().match(/\p{L}+/gu) ?? []) : symbols(text, mode() === "decipher" ? find("notation").value : "characters");
+  const wordsOf = () => text.toLowerCase().match(/\p{L}+/gu) ?? [];
+  const groupsOf = () => (mode() === "decipher" ? groups(text, find("notation").value) : null);
+  const pieces = !text.trim() ? [] : inWords ? wordsOf() : groupsOf();
+  const cells = pieces ?? signs(text); // spaces and marks are counted, too: only the server knows which of them are kept
   const distinct = new Set(cells).size;
-  const kind = inWords ? "word" : "symbol";
+  const kind = inWords ? "word" : pieces ? "symbol" : "character";
   const many = cells.length === 1 ? `1 ${kind}` : `${cells.length.toLocaleString("en")} ${kind}s`;
   find("length").textContent = cells.length ? `${many}, ${distinct} different` : "";
 }
@@ -398,37 +410,40 @@ find("copy").addEventListener("click", async () => {
     tell("The plaintext is copied.");
     setTimeout(() => (find("copy").textContent = "Copy the plaintext"), 1500);
   } catch {
-    trouble("The browser does not allow copying here: mark the text and copy it by hand.");
+    trouble("The browser does not allow copying here: select the text and copy it by hand.");
     find("whole").open = true;
   }
 });
 
 find("share").addEventListener("click", async () => {
   const url = link(state.asked);
-  if (!url) return trouble("The text is too long for a link: send it as it is.");
+  if (!url) return trouble("The text is too long for a link: send the text itself.");
   history.replaceState(null, "", url); // if copying is not allowed, it stands in the address line
   try {
     await navigator.clipboard.writeText(url);
-    tell("A link that holds the text is copied.");
+    tell("A link that contains the text is copied.");
     find("share").textContent = "Copied";
     setTimeout(() => (find("share").textContent = "Copy a link"), 1500);
   } catch {
-    trouble("The browser does not allow copying here: the link stands in the address line.");
+    trouble("The browser does not allow copying here: the link is in the address bar.");
   }
 });
 
 // ---- the start
 
 // What a shared link asks, as if somebody had pasted it.
-function open({ text, alphabet, notation, language, unspaced, crib_text, crib_words }) {
+function open({ text, alphabet, notation, language, unspaced, crib_text, crib_words, others }) {
   choose("decipher");
   fill(text, "auto", unspaced);
   const said = { alphabet, notation, language, "crib-text": crib_text, "crib-words": crib_words.join(" ") };
   for (const [id, value] of Object.entries(said)) find(id).value = value;
-  for (const id of ["alphabet", "notation", "language"]) find(id).value ||= "auto"; // a link may say anything
+  const unknown = ["alphabet", "notation", "language"].filter((id) => !find(id).value); // a link may say anything
+  for (const id of unknown) find(id).value = "auto";
   count();
   press(null);
   start(asked(text));
+  const ignored = [...unknown.map((id) => [id, said[id]]), ...others].map((pair) => pair.join("=").slice(0, 40));
+  if (ignored.length) trouble(`The link says things that are unknown here and were left out: ${ignored.join(", ")}.`);
 }
 
 function run(example) {

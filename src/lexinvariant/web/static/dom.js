@@ -34,6 +34,7 @@ export const shown = (character) => SIGNS[character] ?? (character < " " ? "�"
 export const said = (character) =>
   NAMES[character] ?? (character < " " ? "a control character" : /^[A-Z]$/.test(character) ? `capital ${character}` : character);
 
+export const sentence = (text) => text[0].toUpperCase() + text.slice(1);
 export const percent = (p) =>
   p > 0.995 && p < 0.99999 ? "over 99%" : p > 0 && p < 0.005 ? "under 1%" : `${Math.round(p * 100)}%`;
 export const short = (p) => percent(p).replace("over ", ">").replace("under ", "<");

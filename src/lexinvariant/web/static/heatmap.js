@@ -112,7 +112,7 @@ export class HeatMap {
         .map(({ plain, p }) => `${said(plain)} ${percent(p)}`)
         .slice(0, 3);
       const means = look?.plain
-        ? `${said(look.plain)}, ${look.pinned ? "pinned" : percent(look.p)}${others.length ? `; else ${others.join(", ")}` : ""}`
+        ? `${said(look.plain)}, ${look.pinned ? "pinned" : percent(look.p)}${others.length ? `; or ${others.join(", ")}` : ""}`
         : "not read yet";
       this.buttons[r].setAttribute("aria-label", `${said(symbol)}: ${means}`);
     });

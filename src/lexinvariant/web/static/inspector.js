@@ -4,7 +4,8 @@ import { draw, find, isWord, make, percent, said, short, shown } from "./dom.js"
 
 const LINES = 5;
 const BARS = 4;
-const [WIDE, HIGH, LEFT, FOOT] = [320, 132, 4, 16];
+const [WIDE, HIGH, LEFT, RIGHT, FOOT] = [320, 140, 4, 22, 22];
+const APART = 14; // from label to label, more than a letter is high
 
 export class Inspector {
   constructor({ onPin, onUnpin, onLeave }) {
@@ -48,7 +49,7 @@ export class Inspector {
       this.alert,
       this.bars,
     );
-    this.body.replaceChildren(left, make("div", {}, make("h3", { text: "How it came about" }), this.story()));
+    this.body.replaceChildren(left, make("div", {}, make("h3", { text: "How it got there" }), this.story()));
   }
 
   // What is wrong with a pin is said beside it.
@@ -71,7 +72,7 @@ export class Inspector {
       return { plain, c, most, weight: sum + most * 10 };
     });
     const chosen = peak.sort((a, b) => b.weight - a.weight).slice(0, LINES).filter(({ most }) => most > 0.1);
-    const x = (n) => LEFT + (n / trace.n) * (WIDE - LEFT - 18);
+    const x = (n) => LEFT + (n / trace.n) * (WIDE - LEFT - RIGHT);
     const y = (p) => 6 + (1 - p) * (HIGH - FOOT - 10);
     const svg = draw("svg", { class: "story", viewBox: `0 0 ${WIDE} ${HIGH}`, "aria-hidden": "true" });
     for (const p of [0, 0.5, 1]) svg.append(draw("line", { class: "rule", x1: LEFT, x2: x(trace.n), y1: y(p), y2: y(p) }));
@@ -90,15 +91,15 @@ export class Inspector {
     });
     // Labels stand apart: first each below the one before it, then all above the floor.
     labels.sort((a, b) => a.y - b.y);
-    for (let k = 1; k < labels.length; k++) labels[k].y = Math.max(labels[k].y, labels[k - 1].y + 12);
-    let floor = y(0) + 2;
-    for (let k = labels.length - 1; k >= 0; k--, floor -= 12) labels[k].y = Math.min(labels[k].y, floor);
+    for (let k = 1; k < labels.length; k++) labels[k].y = Math.max(labels[k].y, labels[k - 1].y + APART);
+    let floor = y(0) - 2;
+    for (let k = labels.length - 1; k >= 0; k--, floor -= APART) labels[k].y = Math.min(labels[k].y, floor);
     for (const { plain, i, y: at } of labels) {
-      const text = draw("text", { class: `line-${i}`, x: WIDE - 14, y: at + 4 });
+      const text = draw("text", { class: `line-${i}`, x: WIDE - RIGHT + 6, y: at + 4 });
       text.textContent = shown(plain);
       svg.append(text);
     }
-    const foot = draw("text", { class: "foot", x: LEFT, y: HIGH - 1 });
+    const foot = draw("text", { class: "foot", x: LEFT, y: HIGH - 3 });
     foot.textContent = "symbols read; a tick each time it occurs";
     svg.append(foot, (this.cursor = draw("line", { class: "cursor", y1: 2, y2: HIGH - FOOT })));
     this.x = x;
@@ -111,11 +112,13 @@ export class Inspector {
     const seen = this.trace.places[this.row].filter((t) => t < length).length;
     const times = seen === 1 ? "once" : seen === 2 ? "twice" : `${seen} times`;
     this.guess.textContent = look?.plain ? shown(look.plain) : "?";
-    const means = !look?.plain
+    const means = !seen
       ? "It has not occurred yet."
-      : look.pinned
-        ? `You pinned it to ${said(look.plain)}.`
-        : `Seen ${times}. It stands for ${said(look.plain)}: ${percent(look.p)} sure.`;
+      : !look?.plain
+        ? `Seen ${times}. Nothing is known of it yet.`
+        : look.pinned
+          ? `You pinned it to ${said(look.plain)}.`
+          : `Seen ${times}. It stands for ${said(look.plain)}: ${percent(look.p)} sure.`;
     if (this.says.textContent !== means) this.says.textContent = means;
     const likely = this.trace.likeliest(values, this.row, BARS);
     while (this.bars.children.length < likely.length) this.bars.append(this.bar());

@@ -12,6 +12,8 @@ export function link(question) {
   return url.length <= LONGEST ? url : null;
 }
 
+const isKnown = (name, value) => Object.hasOwn(USUAL, name) && (name !== "unspaced" || /^(true|false)$/.test(value));
+
 // The question in an address, or null if there is none.
 export function shared(hash) {
   if (!hash.startsWith("#text=")) return null;
@@ -24,5 +26,6 @@ export function shared(hash) {
     unspaced: said.get("unspaced") === "true",
     crib_text: said.get("crib_text") ?? "",
     crib_words: (said.get("crib_words") ?? "").split(" ").filter(Boolean),
+    others: [...said].filter(([name, value]) => name !== "text" && !isKnown(name, value)),
   };
 }

@@ -1,13 +1,16 @@
 // What a text is, in which language, and how sure all that is: the first thing that is shown of an answer.
 
-import { find, make, percent } from "./dom.js";
+import { find, make, percent, sentence } from "./dom.js";
 
 export const named = (language) => language[0].toUpperCase() + language.slice(1);
 
 export const isUnread = ({ verdict }) => verdict.status === "unread";
 
+// Several alphabets, or letters in other places: no symbol stands for one letter, so that there is no key of symbols.
+export const isKeyless = ({ letter_confidence }) => letter_confidence.length > 0;
+
 export const figure = (reading) =>
-  isUnread(reading) ? "The best reading below is hardly right anywhere." : `${percent(reading.right)} of the symbols are expected to be right.`;
+  isUnread(reading) ? "The best reading below is probably wrong throughout." : sentence(`${percent(reading.right)} of the symbols are expected to be right.`);
 
 // The language with its probability where it was found out, and what else it may be.
 export function language({ verdict }) {

@@ -63,7 +63,7 @@ export class Words {
 
   facts() {
     const { answer, truth } = this;
-    const parts = [`Read in ${answer.seconds.toFixed(1)} s. No two words stand for the same.`];
+    const parts = [`Read in ${answer.seconds.toFixed(1)} s. No two words have the same meaning.`];
     if (truth) {
       const right = answer.words.reduce((sum, { word, name, count }) => sum + (truth[word] === name ? count : 0), 0);
       parts.push(`The words are known here: ${right} of ${answer.n_words} are right.`);
@@ -75,7 +75,7 @@ export class Words {
     const { word, name, probability, count, guesses } = this.answer.words[number];
     for (const cell of document.querySelectorAll("[data-word]")) cell.classList.toggle("marked", Number(cell.dataset.word) === number);
     const truth = this.truth?.[word];
-    const says = `Seen ${times(count)}. Read as “${name}”: ${percent(probability)} sure.${truth ? ` In truth it is “${truth}”.` : ""}`;
+    const says = `Seen ${times(count)}. Read as “${name}”: ${percent(probability)} sure.${truth ? ` The right word is “${truth}”.` : ""}`;
     const bars = Object.entries(guesses).map(([guess, p]) => {
       const fill = make("span", { class: "bar-fill" });
       fill.style.width = `${(p * 100).toFixed(1)}%`;
