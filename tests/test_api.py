@@ -272,7 +272,11 @@ def test_a_model_without_a_head_has_no_posterior(permuted: Model) -> None:
         ("score", None, "not a value of type NoneType"),
         ("score", b"abc", "Give a text or a list of texts to score, not a value of type bytes"),
         ("decipher", b"abc", "a list of symbols that are str, not a value of type bytes"),
-        ("decipher", ["uryyb jbeyq", "gur png"], "a list of symbols, and 'uryyb jbeyq' in it looks like a text"),
+        (
+            "decipher",
+            ["uryyb jbeyq", "gur png"],
+            "a list of symbols, and 'uryyb jbeyq' in it looks like a text",
+        ),
         ("logits", "", "The text is empty: give one that has symbols"),
         ("hidden_states", "", "The text is empty: give one that has symbols"),
         ("score", ["ab", ""], "Text 1 is empty: give one that has symbols"),

@@ -19,7 +19,9 @@ def test_every_public_name_resolves(name: str) -> None:
 
 def test_type_checkers_are_told_of_every_public_name() -> None:
     nodes = ast.walk(ast.parse(Path(lexinvariant.__file__).read_text("utf-8")))
-    told = {part.name: node.module for node in nodes if isinstance(node, ast.ImportFrom) for part in node.names}
+    told = {
+        part.name: node.module for node in nodes if isinstance(node, ast.ImportFrom) for part in node.names
+    }
     assert told == lexinvariant._HOMES
 
 

@@ -78,7 +78,7 @@ class Model(ReadsText, Weights):
         top_k: int | None = None,
         seed: int = 0,
     ) -> str:
-        """A continuation of the prompt, sampled under one lexicon. With the prompt it should fit the model's context."""
+        """A continuation of the prompt, sampled under one lexicon. The two should fit the model's context."""
         alphabet, tok_T = self._prompt(prompt, n_tokens, temperature, top_k, seed)
         tokens = generate_tokens(
             self.params,

@@ -141,9 +141,7 @@ class ReadsText:
         tok_T = self._encode(prompt, alphabet)
         check_prompt(self.config, tok_T, n_tokens)
         if (length := len(tok_T) + n_tokens) > self.config.context:
-            self._warn(
-                f"The prompt and its continuation have {length}", "ask for fewer tokens", stacklevel
-            )
+            self._warn(f"The prompt and its continuation have {length}", "ask for fewer tokens", stacklevel)
         return alphabet, tok_T
 
     def _posterior(

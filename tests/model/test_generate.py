@@ -177,7 +177,9 @@ def test_the_coldest_and_the_hottest_are_as_they_should_be() -> None:
     np.testing.assert_array_equal(coldest, generate_tokens(params, config, TEXT, 20, top_k=1))
     hottest = generate_tokens(params, config, TEXT, 60, temperature=MOST_TEMPERATURE, top_k=V - 1)
     assert len(set(hottest.tolist())) == V
-    assert set(generate_tokens(params, config, TEXT, 60, temperature=MOST_TEMPERATURE, top_k=1)) == set(coldest)
+    assert set(generate_tokens(params, config, TEXT, 60, temperature=MOST_TEMPERATURE, top_k=1)) == set(
+        coldest
+    )
 
 
 def test_no_more_is_sampled_than_asked_for_and_by_one_program() -> None:
@@ -227,7 +229,10 @@ def test_an_empty_prompt_starts_from_nothing() -> None:
         ({"n_tokens": 0}, "n_tokens is 0: give a number of at least 1"),
         ({"temperature": 0.0}, r"temperature is 0\.0: give a number from 1e-30 to 1e\+30, or top_k=1"),
         ({"temperature": -1.0}, "or top_k=1 for the likeliest symbol each time"),
-        ({"temperature": 1e-38}, "temperature is 1e-38: give"),  # no number above 0 to a GPU or a CPU in a hurry
+        (
+            {"temperature": 1e-38},
+            "temperature is 1e-38: give",
+        ),  # no number above 0 to a GPU or a CPU in a hurry
         ({"temperature": 1e300}, "temperature is 1e.300: give"),  # infinite in float32
         ({"top_k": 0}, "top_k is 0: give a number of at least 1"),
         ({"top_k": V + 1}, "top_k is 7: give at most 6"),

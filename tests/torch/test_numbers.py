@@ -238,7 +238,7 @@ def test_bad_input_is_told_in_one_sentence(pairs: dict[str, tuple[Model, Any]], 
         in_torch.score(3)
     with pytest.raises(UserError, match="The text is empty"):
         in_torch.hidden_states("")
-    with pytest.raises(UserError, match="temperature is 0: .* or top_k=1"):
+    with pytest.raises(UserError, match=r"temperature is 0: .* or top_k=1"):
         in_torch.generate("a", 3, temperature=0)
     with pytest.raises(UserError, match=r"no config.json"):
         lexinvariant_torch.load(tmp_path)

@@ -42,8 +42,9 @@ def randomise_embeddings(
     """Give a share p of the token types of each sequence random embeddings while `model` is in training mode.
 
     The model is changed by hooks, until `remove()`, the end of a `with` block, or another call, whose hooks take the
-    place of these. Random numbers are PyTorch's, as those of dropout. Types of `special_ids` keep their embeddings. `outputs` also reads the types out with the random rows:
-    those of the input where the embeddings are tied, else the same directions with the norms of the output's rows.
+    place of these. Random numbers are PyTorch's, as those of dropout. Types of `special_ids` keep their embeddings.
+    `outputs` also reads the types out with the random rows: those of the input where the embeddings are tied, else the
+    same directions with the norms of the output's rows.
     """
     return RandomisedEmbeddings(model, p, special_ids=special_ids, outputs=outputs)
 

@@ -60,7 +60,6 @@ def generate_tokens(
     """Continue a prompt (it may be empty) by n_tokens tokens; returns the continuation."""
     check_sampling(config, n_tokens, temperature, top_k, seed)
     check_prompt(config, prompt_T, n_tokens)
-    n_sampled = _round_up(n_tokens)
     rank_1T = np.zeros((1, _round_up(len(prompt_T))), np.int32)
     rank_1T[0, : len(prompt_T)] = to_ranks(config, prompt_T)
     state = prefill(

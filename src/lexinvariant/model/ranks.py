@@ -62,7 +62,9 @@ def check_sampling(
             "top_k=1 for the likeliest symbol each time."
         )
     if top_k is not None and whole_number(top_k, "top_k", least=1) > config.vocab_size:
-        raise UserError(f"top_k is {top_k}: give at most {config.vocab_size}, the number of the model's symbols.")
+        raise UserError(
+            f"top_k is {top_k}: give at most {config.vocab_size}, the number of the model's symbols."
+        )
     check_seed(seed)
 
 

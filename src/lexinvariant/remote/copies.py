@@ -82,7 +82,9 @@ def uploaded(out: str, *, kind: str, recognised_by: str, replaces: bool) -> Iter
     with Lease(remote) as lease, staging_folder(waiting) as staged:
         before = remote.contents()
         if before is not None and recognised_by not in before.files:
-            raise UserError(f"{out} exists and is not a {kind}: choose another place, it will not be touched.")
+            raise UserError(
+                f"{out} exists and is not a {kind}: choose another place, it will not be touched."
+            )
         if before is not None and not replaces:
             raise UserError(f"{out} holds a {kind} already: choose another place or give --overwrite.")
         folder = staged / waiting.name

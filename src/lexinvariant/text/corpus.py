@@ -33,7 +33,9 @@ class Corpus:
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{self.manifest.tokens(name):,} {name}" for name in SPLITS)
-        return f"Corpus({self.folder}, {self.manifest.vocab} vocabulary of {self.vocab_size}, tokens: {sizes})"
+        return (
+            f"Corpus({self.folder}, {self.manifest.vocab} vocabulary of {self.vocab_size}, tokens: {sizes})"
+        )
 
     @classmethod
     def open(cls, path: Path | str, *, verify: bool = False) -> "Corpus":

@@ -115,7 +115,9 @@ def listed_sources(sources: Iterable[str | os.PathLike[str]], name: str = "sourc
     return tuple(os.fspath(source) for source in listed)
 
 
-def read_documents(spec: str | os.PathLike[str], *, progress: ReadProgress | None = None) -> Iterator[Document]:
+def read_documents(
+    spec: str | os.PathLike[str], *, progress: ReadProgress | None = None
+) -> Iterator[Document]:
     """The documents of a source (see the top of this file), read as they are asked for.
 
     `progress` counts the bytes read from files.
