@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import tyro
 
+from lexinvariant.cli.help_text import joined_docstrings
 from lexinvariant.cli.main import main
 from lexinvariant.config import LexiconConfig, ModelConfig
 from lexinvariant.errors import UserError
@@ -69,7 +70,8 @@ def test_every_step_tells_the_command_that_runs_it_alone(characters: Pair) -> No
             options = experiment.options_for(pair)
             words = shlex.split(experiment.command(options))
             assert words[:3] == ["lexinvariant", "experiment", name]
-            assert tyro.cli(experiment.Options, args=words[3:]) == options
+            with joined_docstrings():  # tyro remembers what it has parsed, for the help too
+                assert tyro.cli(experiment.Options, args=words[3:]) == options
 
 
 def test_counts_below_the_least_are_refused_with_the_option_s_name(characters: Pair) -> None:

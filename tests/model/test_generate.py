@@ -175,23 +175,23 @@ def test_the_coldest_and_the_hottest_are_as_they_should_be() -> None:
     params, config = model("learned")
     coldest = generate_tokens(params, config, TEXT, 20, temperature=LEAST_TEMPERATURE)
     np.testing.assert_array_equal(coldest, generate_tokens(params, config, TEXT, 20, top_k=1))
-    hottest = generate_tokens(params, config, TEXT, 60, temperature=MOST_TEMPERATURE, top_k=V - 1)
+    hottest = generate_tokens(params, config, TEXT, 60, temperature=MOST_TEMPERATURE)
     assert len(set(hottest.tolist())) == V
-    assert set(generate_tokens(params, config, TEXT, 60, temperature=MOST_TEMPERATURE, top_k=1)) == set(
-        coldest
-    )
+    only = generate_tokens(params, config, TEXT, 20, temperature=MOST_TEMPERATURE, top_k=1)
+    np.testing.assert_array_equal(only, coldest)  # however hot, what is left out is not drawn
 
 
-def test_no_more_is_sampled_than_asked_for_and_by_one_program() -> None:
-    model_ = model("permuted", "seen")
-    state, key = state_after(model_, TEXT, jax.random.key(0)), jax.random.key(1)
-    before = sample._cache_size()
-    for n, top_k in ((1, None), (30, None), (2, 1), (3, 4)):
-        k = None if top_k is None else jnp.int32(top_k)
-        rank_1S = np.asarray(sample(*model_, state, jnp.int32(n), key, jnp.float32(1e4), k))
-        assert not rank_1S[0, n:].any()
+def test_no_more_is_sampled_than_asked_for_and_by_one_program(caplog: pytest.LogCaptureFixture) -> None:
+    params, config = model("permuted", "seen", n_layers=2)  # which no other test samples from
+    state, key = state_after((params, config), TEXT, jax.random.key(0)), jax.random.key(1)
+    with jax.log_compiles(), caplog.at_level("WARNING"):
+        for n, top_k in ((1, None), (30, None), (2, 1), (3, 4)):
+            k = None if top_k is None else jnp.int32(top_k)
+            rank_1S = np.asarray(sample(params, config, state, jnp.int32(n), key, jnp.float32(1e4), k))
+            assert not rank_1S[0, n:].any()
     assert rank_1S.shape[1] >= 30
-    assert sample._cache_size() == before + 2  # with top_k and without
+    compiled = [message for message in caplog.messages if message.startswith("Compiling jit(sample)")]
+    assert len(compiled) == 2, caplog.messages  # with top_k and without
 
 
 @pytest.mark.parametrize(("kind", "readout"), [("gaussian", "full"), ("permuted", "seen")])
@@ -229,10 +229,7 @@ def test_an_empty_prompt_starts_from_nothing() -> None:
         ({"n_tokens": 0}, "n_tokens is 0: give a number of at least 1"),
         ({"temperature": 0.0}, r"temperature is 0\.0: give a number from 1e-30 to 1e\+30, or top_k=1"),
         ({"temperature": -1.0}, "or top_k=1 for the likeliest symbol each time"),
-        (
-            {"temperature": 1e-38},
-            "temperature is 1e-38: give",
-        ),  # no number above 0 to a GPU or a CPU in a hurry
+        ({"temperature": 1e-38}, "temperature is 1e-38: give"),  # to a GPU it is 0
         ({"temperature": 1e300}, "temperature is 1e.300: give"),  # infinite in float32
         ({"top_k": 0}, "top_k is 0: give a number of at least 1"),
         ({"top_k": V + 1}, "top_k is 7: give at most 6"),

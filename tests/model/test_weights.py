@@ -345,7 +345,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError) as error:
         save_model(tmp_path / "file", CONFIG, PARAMS, CharVocab())
-    assert_one_sentence(error, "could not be written", "choose another folder")
+    assert_one_sentence(error, "could not be written", "choose another place")
 
 
 def test_an_existing_folder_is_the_model(folder: Path) -> None:
