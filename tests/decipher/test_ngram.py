@@ -31,6 +31,20 @@ def test_what_was_seen_costs_less_than_what_was_not(table: NGram) -> None:
     assert table.nats("abracadabra") < table.nats("abracadrbaa") < table.nats("ddddrrrrccc")
 
 
+def test_n_grams_that_are_too_rare_to_be_stored_do_not_make_the_others_more_likely() -> None:
+    """After "ab" comes "c" 9 times of 100, else one of 91 other symbols once: it does not follow every time."""
+    alphabet = "abc" + "".join(map(chr, range(200, 291)))
+    texts = ["abc"] * 9 + ["ab" + symbol for symbol in alphabet[3:]]
+    counts = ngram.count_ngrams(["".join(texts)], alphabet, 3)
+
+    def probability(least: int) -> float:
+        table = ngram.assemble(alphabet, ngram.backoff_levels(counts, len(alphabet), least, step=1))
+        return float(np.exp(-float(table.cost_G.reshape(-1, table.size)[1, 2]) / SCALE))
+
+    assert probability(1) == pytest.approx(0.09, abs=0.02)
+    assert probability(5) == pytest.approx(0.09, abs=0.02)
+
+
 def test_the_cost_of_a_text_is_the_sum_over_its_padded_n_grams(table: NGram) -> None:
     padded = "  abra "
     number = [ALPHABET.index(character) for character in padded]

@@ -61,10 +61,7 @@ if TYPE_CHECKING:
 MIN_LETTERS, MIN_VALID_LETTERS = 20_000, 5_000
 MAX_TABLE = 2**27  # entries of an n-gram table, which has one for every possible n-gram
 LONG, SHORT = 5, 3  # letters of an n-gram
-LONG_CHARACTERS, MUCH_TEXT = (
-    4,
-    100_000_000,
-)  # characters of an n-gram, where there is so much text; else SHORT
+MUCH_TEXT, LONG_CHARACTERS = 100_000_000, 4  # characters of text, and those of an n-gram then; else SHORT
 QUICK_SHARE = 1 / 6  # of the texts that a full build would fit calibrations on
 TEMPERATURES = (0.4, 0.6, 0.8, 1.0)
 TOLERANCE = 0.001  # of a symbol error rate: the first value that is no worse than the best by more is taken

@@ -152,7 +152,10 @@ class BackoffLevel:
 def backoff_levels(
     counts: Sequence[Counts], size: int, min_count: int = 1, step: int = 4
 ) -> list[BackoffLevel]:
-    """Interpolated Kneser-Ney with three discounts, rounded; n-grams seen less than `min_count` times count as unseen.
+    """Interpolated Kneser-Ney with three discounts, rounded.
+
+    Of the longest n-grams those are stored that were seen `min_count` times. The others count as seen all the same:
+    their probability goes to the shorter n-gram, and not to those that are stored.
 
     Shorter n-grams are counted by how many different symbols stand before them, since they matter where the longer
     one was not seen. `step` is the precision of the longest n-grams' gains, which are most of the file.
@@ -163,18 +166,19 @@ def backoff_levels(
     out = []
     for n in range(1, order + 1):
         last = n == order
-        used = _at_least(counts[n - 1], min_count) if last else _continuations(counts[n], size**n)
-        context_R, row_N = np.unique(used.code_N // size, return_inverse=True)
+        seen = counts[n - 1] if last else _continuations(counts[n], size**n)
+        stored = _at_least(seen, min_count) if last else seen
+        context_R, row_N = np.unique(stored.code_N // size, return_inverse=True)
         count_RV = np.zeros((len(context_R), size), np.int64)
-        count_RV[row_N, used.code_N % size] = used.count_N
-        discount_RV = _discounts(used.count_N)[np.minimum(count_RV, 3)]
-        total_R1 = count_RV.sum(axis=1, keepdims=True).astype(np.float32)
-        rest_R1 = discount_RV.sum(axis=1, keepdims=True) / total_R1
+        count_RV[row_N, stored.code_N % size] = stored.count_N
+        discounted_RV = np.maximum(count_RV - _discounts(seen.count_N)[np.minimum(count_RV, 3)], 0)
+        total_R1 = _totals(seen, size, context_R)[:, None]
+        rest_R1 = (1 - discounted_RV.sum(axis=1, keepdims=True) / total_R1).astype(np.float32)
         rest_R1 = np.maximum(rest_R1, np.float32(np.exp(-MAX_COST / SCALE)))
         backed_R = context_R % len(shorter_p_CV)
-        p_RV = np.maximum(count_RV - discount_RV, 0).astype(np.float32) / total_R1
-        p_RV += rest_R1 * shorter_p_CV[backed_R]
-        penalty_R1 = np.round(-np.log(rest_R1) * SCALE)
+        p_RV = (discounted_RV / total_R1).astype(np.float32) + rest_R1 * shorter_p_CV[backed_R]
+        # At least 1: 0 marks a context that was not seen.
+        penalty_R1 = np.maximum(np.round(-np.log(rest_R1) * SCALE), 1)
         backed_cost_RV = shorter_cost_CV[backed_R] + penalty_R1
         gain_RV = backed_cost_RV + np.log(np.maximum(p_RV, 1e-12)) * SCALE
         every = step if last else 1
@@ -192,6 +196,12 @@ def backoff_levels(
 def _at_least(counts: Counts, least: int) -> Counts:
     enough_N = counts.count_N >= least
     return Counts(counts.code_N[enough_N], counts.count_N[enough_N])
+
+
+def _totals(seen: Counts, size: int, context_R: Ids) -> NDArray[np.int64]:
+    """How often each of these contexts was seen, whatever followed it."""
+    context_N, start_N = np.unique(seen.code_N // size, return_index=True)
+    return np.add.reduceat(seen.count_N, start_N)[np.searchsorted(context_N, context_R)]
 
 
 def _continuations(longer: Counts, n_codes: int) -> Counts:
