@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,6 +128,20 @@ def test_the_command_finds_the_letters_of_the_text(made_up: Language) -> None:
 
 
 @pytest.mark.slow
+def test_a_calibration_is_fitted_again(made_up: Language, tmp_path: Path) -> None:
+    valid = str(made_up.folder.parent / "valid.txt")
+    calibrations = made_up.calibrations
+    wrong = replace(calibrations, spaced=replace(calibrations.spaced, slope=9.0, shift=-5.0))
+    shutil.copytree(made_up.folder, tmp_path / "ours")
+    replace(made_up, folder=tmp_path / "ours", calibrations=wrong).save()
+    command = ["language", "calibrate", str(tmp_path / "ours"), "--valid", valid, "--texts", "2"]
+    assert main([*command, "--only", "spaced"]) == 0
+    fitted = load_language(tmp_path / "ours").calibrations
+    assert fitted.spaced.slope != 9.0 and fitted.spaced.fit == calibrations.spaced.fit
+    assert replace(fitted, spaced=calibrations.spaced) == calibrations
+    assert main([*command, "--only", "judge_spaced"]) == 2  # it has no judge
+
+
 def test_a_language_that_nobody_speaks_is_deciphered(made_up: Language) -> None:
     held_out = [made_up.letters_only(made_up_sentences(800, seed=3))]
     solver = Solver(language=made_up)

@@ -11,7 +11,7 @@ from lexinvariant.experiments.registry import EXPERIMENTS
 
 PARTS = {
     "data": ("prepare", "collect", "check"),
-    "language": ("build", "show"),
+    "language": ("build", "calibrate", "verdict", "show"),
     "train": ("", "char-small"),
     "experiment": ("", *(experiment.name for experiment in EXPERIMENTS)),
 }

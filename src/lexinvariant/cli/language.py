@@ -1,4 +1,4 @@
-"""`lexinvariant language build`, `lexinvariant language verdict` and `lexinvariant language show`."""
+"""`lexinvariant language build`, `calibrate`, `verdict` and `show`."""
 
 import time
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from lexinvariant.cli.paths import local_path
+from lexinvariant.decipher.language import Evidence
 from lexinvariant.errors import UserError
 
 
@@ -57,6 +58,24 @@ class Build:
 
 
 @dataclass(frozen=True)
+class Calibrate:
+    """Fit anew how sure the solver is of each symbol of a language, on enciphered validation text. The numbers are
+    written to the language's folder.
+
+    example: lexinvariant language calibrate german --valid de.valid.jsonl.xz --only unspaced
+    """
+
+    language: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|DIR")]
+    """A language that comes with the package, or a folder that `language build` wrote."""
+    valid: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ...")]
+    """Text in the language."""
+    only: tuple[Evidence, ...] = ()
+    """What to fit: texts with spaces or without, judged by the judge or not, or all characters. Default: everything."""
+    texts: int = 60
+    """Enciphered texts to fit on, at each of two to four lengths."""
+
+
+@dataclass(frozen=True)
 class FitVerdict:
     """Fit the numbers behind a language's verdicts: what right and wrong readings cost at each length, and what
     distinguishes the kinds of unread text. They are fitted on enciphered validation text and written to the language's
@@ -87,8 +106,9 @@ class Show:
 
 
 def main(argv: list[str]) -> int:
-    arguments: Build | FitVerdict | Show = tyro.cli(
+    arguments: Build | Calibrate | FitVerdict | Show = tyro.cli(
         Annotated[Build, tyro.conf.subcommand("build")]
+        | Annotated[Calibrate, tyro.conf.subcommand("calibrate")]
         | Annotated[FitVerdict, tyro.conf.subcommand("verdict")]
         | Annotated[Show, tyro.conf.subcommand("show")],
         args=argv,
@@ -106,6 +126,8 @@ def main(argv: list[str]) -> int:
         print(f"judge: {'yes' if language.judge else 'none'}; model: {language.model or 'none'}")
         print(f"languages in the package: {', '.join(bundled_languages())}")
         return 0
+    if isinstance(arguments, Calibrate):
+        return _calibrate(arguments)
     if isinstance(arguments, FitVerdict):
         return _fit_verdict(arguments)
     from lexinvariant.decipher.build_language import build_language
@@ -127,7 +149,7 @@ def main(argv: list[str]) -> int:
         n_texts=arguments.texts,
         quick=arguments.quick,
         overwrite=arguments.overwrite,
-        log=lambda line: print(line, flush=True),
+        log=_say,
     )
     print(f"Wrote {out} in {time.monotonic() - started:.0f} s: lexinvariant decipher --language {out} ...")
     return 0
@@ -140,18 +162,40 @@ def _folds(given: tuple[str, ...]) -> dict[str, str]:
     return {letter: letters for letter, _, letters in pairs}
 
 
+def _calibrate(arguments: Calibrate) -> int:
+    from lexinvariant.decipher.fit_calibration import ValidationText, fit_calibrations
+    from lexinvariant.decipher.language import load_language
+
+    _check_texts(arguments.texts)
+    language = load_language(arguments.language)
+    text = ValidationText(language, _texts_of(arguments.valid), arguments.texts)
+    fit_calibrations(language, None, text, _say, arguments.only).save()
+    print(f"Wrote {language.folder}.")
+    return 0
+
+
 def _fit_verdict(arguments: FitVerdict) -> int:
     from lexinvariant.decipher.fit_verdict import fit_verdict
     from lexinvariant.decipher.language import load_language
-    from lexinvariant.text import read_documents
 
-    if arguments.texts < 1:
-        raise UserError(f"--texts {arguments.texts} is not a number of texts: give 1 or more.")
+    _check_texts(arguments.texts)
     language = load_language(arguments.language)
-    documents, *foreign = [
-        [document.text for source in sources for document in read_documents(source)]
-        for sources in (arguments.valid, *((source,) for source in arguments.foreign))
-    ]
-    fit_verdict(language, documents, foreign, arguments.texts, lambda line: print(line, flush=True)).save()
+    foreign = [_texts_of((source,)) for source in arguments.foreign]
+    fit_verdict(language, _texts_of(arguments.valid), foreign, arguments.texts, _say).save()
     print(f"Wrote {language.folder}.")
     return 0
+
+
+def _check_texts(n: int) -> None:
+    if n < 1:
+        raise UserError(f"--texts {n} is not a number of texts: give 1 or more.")
+
+
+def _texts_of(sources: tuple[str, ...]) -> list[str]:
+    from lexinvariant.text import read_documents
+
+    return [document.text for source in sources for document in read_documents(source)]
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

@@ -7,8 +7,8 @@ What is fitted, and how:
 - n_keys of the letter search, the judge's weight and reach, the weights of the model and of letters: the best of a few
   values each, one after the other (`_TUNED`), by the error rate on enciphered validation texts; a quick build keeps
   those of English;
-- calibrations: the inverse temperature, slope and shift of greatest likelihood; the tests of whether a text was read
-  are English's, moved to what this language's texts cost (`lexinvariant language verdict` fits them in full).
+- calibrations (`fit_calibration.py`); the tests of whether a text was read are English's, moved to what this
+  language's texts cost (`lexinvariant language verdict` fits them in full).
 All else (lengths of samples and bands, the trace's decay) is as in English, whose language.json is the pattern.
 """
 
@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lexinvariant.decipher import calibration, ngram
-from lexinvariant.decipher.calibration import Calibration
-from lexinvariant.decipher.decipherment import KeyPosterior
+from lexinvariant.decipher import ngram
 from lexinvariant.decipher.describe_language import describe_language
+from lexinvariant.decipher.fit_calibration import Log, Plan, ValidationText, fit_calibrations
 from lexinvariant.decipher.fit_verdict import moved_tests
 from lexinvariant.decipher.judge_lm import load_judge
 from lexinvariant.decipher.language import (
@@ -43,12 +42,11 @@ from lexinvariant.decipher.language import (
     load_language,
 )
 from lexinvariant.decipher.samples import (
-    PERMUTED,
     Sample,
     Setting,
     draw_samples,
     enciphered_pairs,
-    plain_text,
+    joined_text,
     solver_options,
 )
 from lexinvariant.decipher.solve import Solver
@@ -63,20 +61,7 @@ MAX_TABLE = 2**27  # entries of an n-gram table, which has one for every possibl
 LONG, SHORT = 5, 3  # letters of an n-gram
 MUCH_TEXT, LONG_CHARACTERS = 100_000_000, 4  # characters of text, and those of an n-gram then; else SHORT
 QUICK_SHARE = 1 / 6  # of the texts that a full build would fit calibrations on
-TEMPERATURES = (0.4, 0.6, 0.8, 1.0)
 TOLERANCE = 0.001  # of a symbol error rate: the first value that is no worse than the best by more is taken
-
-Log = Callable[[str], None]
-Plan = tuple[tuple[Setting, int], ...]
-"""Which validation texts to encipher: settings and lengths."""
-
-_CALIBRATED: dict[Evidence, Plan] = {
-    "judge_spaced": (("spaced", 24), ("spaced", 32), ("spaced", 64), ("spaced", 100)),
-    "judge_unspaced": (("unspaced", 32), ("unspaced", 64), ("unspaced", 100)),
-    "spaced": (("spaced", 200), ("spaced", 400)),
-    "unspaced": (("unspaced", 200), ("unspaced", 400)),
-    "characters": (("ascii", 240), ("ascii", 480)),
-}
 
 
 @dataclass(frozen=True)
@@ -203,16 +188,16 @@ def build_language(
             f"a search is stuck above {search.stuck_above_spaced} nats a symbol ({search.stuck_above_unspaced} "
             f"without spaces), letters alone make no sense above {search.not_language_above}; {language.recognition}"
         )
-        fitting = _Fitting(language, None if is_folded else weights, held_out, n_texts, log)
+        named_by = None if is_folded else weights
         if quick:
             log(
                 "quick: search efforts and weights are those of English, calibrations are fitted on few texts"
             )
-            fitting.n_texts = max(2, round(n_texts * QUICK_SHARE))
+            texts = ValidationText(language, held_out, max(2, round(n_texts * QUICK_SHARE)))
         else:
-            fitting.tune()
-        fitting.calibrate()
-        fitting.language.save()
+            texts = ValidationText(language, held_out, n_texts)
+            language = _tune(language, named_by, texts, log)
+        fit_calibrations(language, named_by, texts, log).save()
     if out.exists():
         shutil.rmtree(out)
     unfinished.rename(out)
@@ -269,7 +254,9 @@ def _fit_thresholds(language: Language, documents: Sequence[str]) -> Language:
 
     def quantile(table: Table, setting: Setting, length: int, q: float) -> float:
         model = language.ngram(table)
-        drawn = draw_samples(_joined(documents, setting, language), setting, language, length, 500, seed=2)
+        drawn = draw_samples(
+            [joined_text(documents, setting, language)], setting, language, length, 500, seed=2
+        )
         return round(float(np.quantile([model.nats(sample.plain) / length for sample in drawn], q)), 2)
 
     search = replace(
@@ -296,89 +283,37 @@ def _fit_thresholds(language: Language, documents: Sequence[str]) -> Language:
     return replace(language, letter_search=search, recognition=recognition)
 
 
-def _joined(documents: Sequence[str], setting: Setting, language: Language) -> list[str]:
-    """One text, of which samples of any length can be drawn."""
-    parts = (plain_text(text, setting, language) for text in documents)
-    return [("" if setting == "unspaced" else " ").join(parts)]
+def _tune(language: Language, model: Weights | None, text: ValidationText, log: Log) -> Language:
+    """The language with each number of `_TUNED` at its best value, one after the other."""
+    has: dict[Evidence, bool] = {
+        "spaced": True,
+        "judge_spaced": language.judge is not None,
+        "characters": model is not None,
+    }
+    for tuned in _TUNED:
+        if not has[tuned.needs]:
+            continue
+        started = time.monotonic()
+        tests = [(setting, text.samples(setting, length, seed=3)) for setting, length in tuned.plan]
+        errors = [_error(tuned.change(language, value), model, tests) for value in tuned.values]
+        value = next(
+            v for v, error in zip(tuned.values, errors, strict=True) if error <= min(errors) + TOLERANCE
+        )
+        language = tuned.change(language, value)
+        tried = ", ".join(f"{v:g}: {error:.2%}" for v, error in zip(tuned.values, errors, strict=True))
+        log(f"{tuned.what}: {value:g} (errors {tried}; {time.monotonic() - started:.0f} s)")
+    return language
 
 
-class _Fitting:
-    """A language whose numbers are fitted, one after another, on enciphered validation texts."""
-
-    def __init__(
-        self, language: Language, model: Weights | None, documents: Sequence[str], n_texts: int, log: Log
-    ) -> None:
-        self.language, self.model, self.n_texts, self.log = language, model, n_texts, log
-        self.joined = {setting: _joined(documents, setting, language) for setting in PERMUTED}
-
-    def _samples(self, setting: Setting, length: int, seed: int) -> list[Sample]:
-        return draw_samples(self.joined[setting], setting, self.language, length, self.n_texts, seed)
-
-    def tune(self) -> None:
-        has: dict[Evidence, bool] = {
-            "spaced": True,
-            "judge_spaced": self.language.judge is not None,
-            "characters": self.model is not None,
-        }
-        for tuned in _TUNED:
-            if not has[tuned.needs]:
-                continue
-            started = time.monotonic()
-            tests = [(setting, self._samples(setting, length, seed=3)) for setting, length in tuned.plan]
-            errors = [self._error(tuned.change(self.language, value), tests) for value in tuned.values]
-            value = next(
-                v for v, error in zip(tuned.values, errors, strict=True) if error <= min(errors) + TOLERANCE
-            )
-            self.language = tuned.change(self.language, value)
-            tried = ", ".join(f"{v:g}: {error:.2%}" for v, error in zip(tuned.values, errors, strict=True))
-            self.log(f"{tuned.what}: {value:g} (errors {tried}; {time.monotonic() - started:.0f} s)")
-
-    def _error(self, language: Language, tests: Sequence[tuple[Setting, Sequence[Sample]]]) -> float:
-        """Mean symbol error rate."""
-        solver = Solver(self.model, language=language)
-        wrong = []
-        for setting, samples in tests:
-            found = solver.read([sample.cipher for sample in samples], **solver_options(setting), top=0)
-            for sample, decipherment in zip(samples, found, strict=True):
-                pairs = enciphered_pairs(sample.plain, decipherment.plaintext, setting)
-                wrong += [a != b for a, b in pairs]
-        return float(np.mean(wrong))
-
-    def calibrate(self) -> None:
-        plans = dict(_CALIBRATED)
-        if not self.language.has_table("characters"):
-            del plans["characters"]
-        if self.language.judge is None:
-            plans["spaced"] += plans.pop("judge_spaced")
-            plans["unspaced"] += plans.pop("judge_unspaced")
-        for evidence, plan in plans.items():
-            started = time.monotonic()
-            solver = Solver(self.model, language=self.language)
-            found: list[tuple[Sample, KeyPosterior]] = []
-            for setting, length in plan:
-                samples = self._samples(setting, length, seed=1)
-                found += [(s, solver.key_posterior(s.cipher, **solver_options(setting))) for s in samples]
-            before = self.language.calibrations.of(evidence)
-            fits = [(*_fit_at(found, Calibration(beta, 1.0, 0.0, before.fit)), beta) for beta in TEMPERATURES]
-            loss, slope, shift, beta = min(fits)
-            fitted = Calibration(beta, round(slope, 3), round(shift, 3), before.fit)
-            calibrations = replace(self.language.calibrations, **{evidence: fitted})
-            self.language = replace(self.language, calibrations=calibrations)
-            seconds = time.monotonic() - started
-            self.log(
-                f"calibration, {evidence}: {fitted}, {loss:.3f} nats a symbol ({len(found)} texts, {seconds:.0f} s)"
-            )
-
-
-def _fit_at(
-    found: Sequence[tuple[Sample, KeyPosterior]], unfitted: Calibration
-) -> tuple[float, float, float]:
-    """(loss, slope, shift) of the calibration of all symbols' shares at this temperature."""
-    share, right = [], []
-    for sample, posterior in found:
-        truth = dict(zip(sample.cipher, sample.plain, strict=True))
-        letter_S, share_S, _ = posterior.best_key(unfitted)
-        share += share_S.tolist()
-        right += [plain == truth[symbol] for symbol, plain in posterior.spelled(letter_S).items()]
-    slope, shift, loss = calibration.fit(np.array(share), np.array(right, np.float64))
-    return loss, slope, shift
+def _error(
+    language: Language, model: Weights | None, tests: Sequence[tuple[Setting, Sequence[Sample]]]
+) -> float:
+    """Mean symbol error rate."""
+    solver = Solver(model, language=language)
+    wrong = []
+    for setting, samples in tests:
+        found = solver.read([sample.cipher for sample in samples], **solver_options(setting), top=0)
+        for sample, decipherment in zip(samples, found, strict=True):
+            pairs = enciphered_pairs(sample.plain, decipherment.plaintext, setting)
+            wrong += [a != b for a, b in pairs]
+    return float(np.mean(wrong))

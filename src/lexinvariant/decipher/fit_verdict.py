@@ -20,7 +20,7 @@ from lexinvariant.decipher.decipherment import KeyPosterior
 from lexinvariant.decipher.features import Ids, measure
 from lexinvariant.decipher.kind_samples import Cipher, draw_kind_samples, folded, kind_of
 from lexinvariant.decipher.language import Calibrations, Evidence, Language
-from lexinvariant.decipher.samples import draw_samples, plain_text, solver_options
+from lexinvariant.decipher.samples import draw_samples, joined_text, plain_text, solver_options
 from lexinvariant.decipher.solve import Solver
 from lexinvariant.decipher.verdict import N_INPUTS, Kind, KindClassifier, classifier_input
 
@@ -142,9 +142,8 @@ def moved_tests(language: Language, documents: Sequence[str]) -> Language:
         missing = evidence == "characters" and not language.has_table("characters")
         if missing or (evidence.startswith("judge") and judge is None):
             continue
-        separator = "" if setting == "unspaced" else " "
-        joined = [separator.join(plain_text(text, setting, language) for text in documents)]
-        drawn = [sample.plain for sample in draw_samples(joined, setting, language, 100, 60, seed=4)]
+        joined = joined_text(documents, setting, language)
+        drawn = [sample.plain for sample in draw_samples([joined], setting, language, 100, 60, seed=4)]
         ngram = language.ngram("characters" if setting == "ascii" else setting)
         cost_N = np.array([ngram.nats(text) for text in drawn])
         if judge is not None:

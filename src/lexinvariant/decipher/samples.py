@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -57,6 +58,12 @@ def plain_text(text: str, setting: Setting, language: Language) -> str:
         return language.unspaced(text)
     known = set(cipher_alphabet(setting, language))
     return "".join(character for character in " ".join(text.split()) if character in known)
+
+
+def joined_text(documents: Sequence[str], setting: Setting, language: Language) -> str:
+    """All documents as one text, as the setting writes it: samples of any length can be drawn of it."""
+    parts = (plain_text(text, setting, language) for text in documents)
+    return ("" if setting in ("unspaced", "homophonic") else " ").join(parts)
 
 
 def plain_documents(source: str, setting: Setting, language: Language) -> list[str]:
