@@ -1,9 +1,13 @@
 """Texts whose letters alone were enciphered, though they do not look so."""
 
+from typing import Any
+
 import pytest
 
 from lexinvariant.decipher.cipher import random_cipher
+from lexinvariant.decipher.decipherment import KeyPosterior
 from lexinvariant.decipher.solve import Solver
+from lexinvariant.decipher.substitution import KeySearch
 
 NOTE = """Dear Tom,
 
@@ -55,6 +59,22 @@ def test_capitals_at_the_ends_of_words(solver: Solver) -> None:
     found = solver.read([TURNED])[0]
     assert (found.verdict.kind, found.verdict.status) == ("reversed", "read")
     assert found.plaintext == TURNED[::-1]
+
+
+def test_letters_are_tried_before_a_patient_search_among_all_signs(
+    solver: Solver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience = []
+    search = KeySearch.best_keys
+
+    def watched(self: KeySearch, *arguments: Any) -> KeyPosterior:
+        patience.append(arguments[-1])
+        return search(self, *arguments)
+
+    monkeypatch.setattr(KeySearch, "best_keys", watched)
+    assert solver.read([TURNED])[0].verdict.status == "read"
+    assert patience
+    assert not any(patience)
 
 
 def test_code_is_not_changed_by_a_key_that_fits_a_little_better(solver: Solver) -> None:
