@@ -91,7 +91,8 @@ class KeySearch:
         return possible and not puzzle.is_foreign_script  # letters of any script stand for letters
 
     def _search_all_characters(self, puzzle: Puzzle, known: Mapping[int, str]) -> KeyPosterior:
-        wider = make_puzzle(puzzle.cells, self.language, "ascii", notation=puzzle.notation)
+        # As a tuple: the text has been taken apart already.
+        wider = make_puzzle(tuple(puzzle.cells), self.language, "ascii", notation=puzzle.notation)
         renamed = {wider.symbols.index(puzzle.symbols[s]): plain for s, plain in known.items()}
         return self._search_characters(wider, renamed)
 
