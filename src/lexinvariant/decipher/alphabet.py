@@ -57,6 +57,11 @@ class Puzzle:
         return np.array([np.count_nonzero(self.symbol_T == s) for s in range(len(self.symbols))])
 
     @property
+    def alphabet(self) -> Alphabet:
+        """With which the text is taken apart in the same way again."""
+        return "auto" if self.kind == "glyphs" else self.kind
+
+    @property
     def is_homophonic(self) -> bool:
         """Whether several symbols stand for the same letter, since there are more of them."""
         return self.kind == "glyphs" and len(self.symbols) > len(self.language.letters)
