@@ -103,12 +103,15 @@ class Puzzle:
         return name if name in self.symbols else None
 
     def plaintext(self, key: Mapping[str, str]) -> str:
-        """The text with every symbol replaced by what it stands for; capitals stay capitals."""
+        """The text with every symbol replaced by what it stands for; capitals stay capitals, and what stands for itself
+        keeps its accent.
+        """
         table: dict[str, Any] = dict(key)
         if self.kind == "letters":
             for cell in set(self.cells):
-                plain = key.get(self.language.letter(cell) or cell)
-                if plain is not None:
+                letter = self.language.letter(cell)
+                plain = key.get(letter or cell)
+                if plain is not None and plain != letter:
                     table[cell] = self.language.capital(plain) if cell.isupper() else plain
         if isinstance(self.cells, str):
             return self.cells.translate(str.maketrans(table))
