@@ -60,6 +60,8 @@ def test_marks_without_a_character_are_symbols_and_nothing_is_lost() -> None:
             [*"Mon cœur\xa0: \u200b", FAMILY, *", déjà vu\u00ad!"],
         ),
         ("U0dWc2JHOGdkMjl5YkdRaA==", "base64", "Hello world!"),
+        ("2e 2e 2e 20 2d 2d 2d 20 2e 2e 2e 20 2f 20 2e 2d", "hex", "sos a"),
+        ("MjAgOCA1IDUgMTQgNCAxOQ==", "base64", ["20", "8", "5", "5", "14", "4", "19"]),
         ("%54%68%65%20%63%61%74%20%73%61%74%2E", "hex", "The cat sat."),
         ("23 41 36 98 44 23", "numbers", ["23", "41", "36", "98", "44", "23"]),
         ("deadbeefcafe0123456789abcdef", "characters", "deadbeefcafe0123456789abcdef"),

@@ -31,14 +31,13 @@ def detect_encoding(text: str) -> Encoding | None:
 
 
 def decode(text: str, encoding: Encoding) -> str:
-    """The characters of a text that is so encoded, perhaps several times over."""
+    """The characters of a text that is so encoded."""
     plain = _decoded(text, encoding)
     if plain is None:
         raise UserError(
             f"The text is not encoded in the notation {encoding}: give another one, or auto to detect it."
         )
-    inner = detect_encoding(plain)
-    return plain if inner is None else decode(plain, inner)
+    return plain
 
 
 def _is_plain_to_see(text: str, encoding: Encoding, plain: str) -> bool:

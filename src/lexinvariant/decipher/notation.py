@@ -118,7 +118,7 @@ def split_symbols(text: str, notation: Notation = "auto") -> str | list[str]:
             code = _morse_code(text)
             return _signs(text) if code is None else code
         case "base64" | "hex" | "binary" | "codes":
-            return _signs(decode(text, notation))
+            return split_symbols(decode(text, notation))  # which may be numbers, Morse code, or encoded again
         case _:
             return _signs(text)
 
