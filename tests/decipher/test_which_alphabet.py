@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from lexinvariant.decipher.alphabet import check_cribs, make_puzzle
 from lexinvariant.decipher.cipher import random_cipher
 from lexinvariant.decipher.decipherment import KeyPosterior
+from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.solve import Solver
 from lexinvariant.decipher.substitution import KeySearch
 
@@ -81,6 +83,15 @@ def test_code_is_not_changed_by_a_key_that_fits_a_little_better(solver: Solver) 
     found = solver.read([C])[0]
     assert found.verdict.kind == "plain"
     assert found.plaintext == C
+
+
+@pytest.mark.parametrize(("second", "kind"), [("l", "ascii"), ("e", "glyphs")])
+def test_known_homophones_rule_out_a_key_of_all_characters(second: str, kind: str) -> None:
+    language = load_language()
+    puzzle = make_puzzle(C, language)
+    known = check_cribs(puzzle, {"(": "e", ")": second}, None)
+    found = KeySearch(None, language, use_judge=False).best_keys(puzzle, known, patient=False)
+    assert found.puzzle.kind == kind
 
 
 def test_letters_of_code_moved_on(solver: Solver) -> None:
