@@ -1,5 +1,6 @@
 """The object that users hold: texts in, numbers and texts out."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from lexinvariant.decipher.solve import Solver
 from lexinvariant.errors import UserError
 from lexinvariant.model import params as model_params
 from lexinvariant.model.weights import Weights, save_model
-from lexinvariant.reading import Posterior
+from lexinvariant.reading import Posterior, distinct_symbols
 from lexinvariant.text import CharVocab, LetterVocab, train_tokenizer
 from tests.tiny_models import TINY, random_model, random_params
 
@@ -249,6 +250,12 @@ def test_a_list_of_texts_is_no_list_of_symbols() -> None:
     with pytest.raises(UserError, match="'gur png' in it looks like a text: give one text at a time"):
         model.posterior(["gur png", "gur qbt"])
     assert model.posterior(["12", "a ", " b", "#!", "1 2", "12"]).symbols == ("12", "a ", " b", "#!", "1 2")
+
+
+def test_a_long_symbol_is_looked_at_once() -> None:
+    started = time.monotonic()
+    assert len(distinct_symbols(["a" * 200_000, "1 " * 100_000])) == 2
+    assert time.monotonic() - started < 5
 
 
 def test_a_model_of_letters_names_letters() -> None:

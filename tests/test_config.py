@@ -160,6 +160,13 @@ def test_a_mistyped_setting_is_answered_with_its_whole_name(name: str, hint: str
     assert str(caught.value) == f"There is no setting {name!r}: {hint}"
 
 
+def test_a_group_of_settings_cannot_be_a_value_and_have_parts() -> None:
+    with pytest.raises(UserError, match=r"model\.lexicon is 'gaussian': give settings of its own"):
+        CHANGED.changed({"model.lexicon": "gaussian", "model.lexicon.p": 0.1})
+    with pytest.raises(UserError, match="no setting 3"):
+        CHANGED.changed({3: 4})  # type: ignore[dict-item]
+
+
 def test_settings_that_are_places_may_be_paths() -> None:
     changed = CHANGED.changed({"data.path": Path("data") / "mine", "init": Path("bundled")})
     assert (changed.data.path, changed.init) == (str(Path("data") / "mine"), "bundled")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import reprlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -16,9 +15,6 @@ from lexinvariant.decipher.votes import Floats, check_head
 from lexinvariant.errors import UserError
 from lexinvariant.model.ranks import check_prompt, check_sampling
 from lexinvariant.text import HuggingFaceVocab, Vocab
-
-_TEXT = re.compile(r"[^\W\d_]\S*\s+\S*[^\W\d_]")
-"""Words with a space between them, which no symbol of a cipher is written with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +176,12 @@ def texts_to_score(texts: object) -> list[str]:
     return [checked_text(text) for text in texts]
 
 
+def _is_text(symbol: str) -> bool:
+    """Whether words stand side by side in it, with a space between them, as in no symbol of a cipher."""
+    is_word = [any(map(str.isalpha, part)) for part in symbol.split()]
+    return any(a and b for a, b in pairwise(is_word))
+
+
 def distinct_symbols(text: str | Sequence[str]) -> tuple[str, ...]:
     """In the order in which they come, once it is sure that these are symbols."""
     if isinstance(text, str):
@@ -188,7 +190,7 @@ def distinct_symbols(text: str | Sequence[str]) -> tuple[str, ...]:
     for symbol in symbols:
         if not isinstance(symbol, str):
             raise UserError(f"Give a text, or a list of symbols that are str, not {type_of(symbol)}.")
-        if _TEXT.search(symbol):
+        if _is_text(symbol):
             raise UserError(
                 f"A list is a list of symbols, and {reprlib.repr(symbol)} in it looks like a text: give one text at a "
                 "time."

@@ -15,7 +15,7 @@ def with_settings(node: Config, settings: Mapping[str, Any]) -> Config:
     known = list(_dotted_names(node))
     for name in settings:
         if name not in known:
-            raise UserError(f"There is no setting {name!r}{_hint(name, known)}")
+            raise UserError(f"There is no setting {name!r}{_hint(str(name), known)}")
     return _rebuilt(node, {tuple(name.split(".")): value for name, value in settings.items()})
 
 
@@ -49,7 +49,8 @@ def _rebuilt(node: Config, settings: Mapping[tuple[str, ...], Any]) -> Config:
         else:
             values[first] = value
     for first, parts in within.items():
-        values[first] = _rebuilt(values.get(first, getattr(node, first)), parts)
+        whole = values.get(first, getattr(node, first))
+        values[first] = _rebuilt(whole, parts) if dataclasses.is_dataclass(whole) else whole  # an error, soon
     return dataclasses.replace(node, **values)  # type: ignore[type-var]
 
 

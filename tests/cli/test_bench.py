@@ -12,7 +12,7 @@ from lexinvariant.cli.main import main
 def test_the_numbers_of_every_row_are_written_and_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "bench.json"
+    out = tmp_path / "new" / "bench.json"
     command = ["bench", "train", "--preset", "tiny", "--quick", "--repeats", "1", "--no-torch"]
     assert main([*command, "--batch-size", "8", "--n-layers", "1", "--out", str(out)]) == 0
     shown = capsys.readouterr().out

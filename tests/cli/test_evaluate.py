@@ -78,7 +78,7 @@ def test_of_short_texts_nothing_is_told_at_the_end_of_the_context(
 def test_json_is_one_object_with_all_numbers(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "numbers.json"
+    out = tmp_path / "new" / "numbers.json"
     assert main(["evaluate", model, *FEW, "--json", "--out", str(out)]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads(out.read_text())

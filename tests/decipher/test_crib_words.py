@@ -67,3 +67,13 @@ def test_a_reading_that_has_the_word_by_itself_is_taken_as_it_is(word: str) -> N
     found = Solver().read(["gur png fng ba gur zng"], crib_words=[word])[0]
     assert found.plaintext == "the cat sat on the mat"
     assert found.verdict.kind == "caesar"
+
+
+def test_a_word_is_placed_among_letters_alone_where_more_may_have_been_enciphered() -> None:
+    text = "be at gate 7, 9:30 or 10:45; bring 12 eggs, 3 cakes, 2 tents!"
+    solver = Solver()
+    assert solver.read([random_cipher(5).encipher(text)], crib_words=["cakes"])[0].plaintext == text
+    many_signs = "3 cakes, 2 tents (15 cups, 8 plates)! call #555-0134. this is the end of it, my friend"
+    for plain in (text, many_signs):
+        with pytest.raises(UserError, match="'mississippi' fits nowhere"):
+            solver.read([random_cipher(5).encipher(plain)], crib_words=["mississippi"])

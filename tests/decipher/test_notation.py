@@ -1,8 +1,11 @@
 """How a text is written down: seen by itself, everywhere alike."""
 
+import time
+
 import pytest
 
-from lexinvariant.decipher.notation import detect, split_symbols
+from lexinvariant.decipher.notation import Notation, detect, split_symbols
+from lexinvariant.errors import UserError
 
 FLAG, FAMILY, HEART, THUMB = "🇪🇺", "👩‍👩‍👧", "❤️", "👍🏽"
 
@@ -51,6 +54,15 @@ def test_marks_without_a_character_are_symbols_and_nothing_is_lost() -> None:
         ("54686520636174207361742e2e2e", "hex", "The cat sat..."),
         (" ".join(f"{ord(c):08b}" for c in "The cat sat on"), "binary", "The cat sat on"),
         ("84,104,101,32,99,97,116,32,115,97,116,46", "codes", "The cat sat."),
+        (
+            "TW9uIGPFk3VywqA6IOKAi/CfkanigI3wn5Gp4oCN8J+RpywgZMOpasOgIHZ1wq0h",
+            "base64",
+            [*"Mon cœur\xa0: \u200b", FAMILY, *", déjà vu\u00ad!"],
+        ),
+        ("U0dWc2JHOGdkMjl5YkdRaA==", "base64", "Hello world!"),
+        ("2e 2e 2e 20 2d 2d 2d 20 2e 2e 2e 20 2f 20 2e 2d", "hex", "sos a"),
+        ("MjAgOCA1IDUgMTQgNCAxOQ==", "base64", ["20", "8", "5", "5", "14", "4", "19"]),
+        ("%54%68%65%20%63%61%74%20%73%61%74%2E", "hex", "The cat sat."),
         ("23 41 36 98 44 23", "numbers", ["23", "41", "36", "98", "44", "23"]),
         ("deadbeefcafe0123456789abcdef", "characters", "deadbeefcafe0123456789abcdef"),
         ("thequickbrownfoxjumpsoverthelazy", "characters", "thequickbrownfoxjumpsoverthelazy"),
@@ -74,3 +86,23 @@ def test_somebody_may_know_better() -> None:
     assert split_symbols("ab cd", "tokens") == ["ab", "cd"]
     assert split_symbols("ab cd", "pairs") == ["ab", "cd"]
     assert split_symbols("abc", "morse") == "abc"
+    assert (
+        split_symbols("SGk=", "base64")
+        == split_symbols("48 69", "hex")
+        == split_symbols("72 105", "codes")
+        == "Hi"
+    )
+    assert split_symbols("1055 1088 1080", "codes") == "При"
+
+
+@pytest.mark.parametrize("notation", ["base64", "hex", "binary", "codes"])
+@pytest.mark.parametrize("text", ["Hi there!", "gg", "0", "9" * 7, "1 " * 9, "00", "=", "Ă"])
+def test_what_is_not_encoded_as_somebody_says_is_told(text: str, notation: Notation) -> None:
+    with pytest.raises(UserError, match=f"not encoded in the notation {notation}"):
+        split_symbols(text, notation)
+
+
+def test_a_long_run_of_spaces_takes_no_time() -> None:
+    started = time.monotonic()
+    assert detect("a" + " " * 100_000 + "!") == "characters"
+    assert time.monotonic() - started < 5

@@ -174,6 +174,7 @@ def test_what_a_reading_tells(reading: Decipherment) -> None:
         "notation",
         "seconds",
         "letter_confidence",
+        "alphabet",
     }
     assert set(told) == own
     assert told["letter_confidence"] == []

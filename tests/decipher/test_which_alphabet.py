@@ -1,9 +1,15 @@
 """Texts whose letters alone were enciphered, though they do not look so."""
 
+from typing import Any
+
 import pytest
 
+from lexinvariant.decipher.alphabet import check_cribs, make_puzzle
 from lexinvariant.decipher.cipher import random_cipher
+from lexinvariant.decipher.decipherment import KeyPosterior
+from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.solve import Solver
+from lexinvariant.decipher.substitution import KeySearch
 
 NOTE = """Dear Tom,
 
@@ -57,10 +63,35 @@ def test_capitals_at_the_ends_of_words(solver: Solver) -> None:
     assert found.plaintext == TURNED[::-1]
 
 
+def test_letters_are_tried_before_a_patient_search_among_all_signs(
+    solver: Solver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience = []
+    search = KeySearch.best_keys
+
+    def watched(self: KeySearch, *arguments: Any) -> KeyPosterior:
+        patience.append(arguments[-1])
+        return search(self, *arguments)
+
+    monkeypatch.setattr(KeySearch, "best_keys", watched)
+    assert solver.read([TURNED])[0].verdict.status == "read"
+    assert patience
+    assert not any(patience)
+
+
 def test_code_is_not_changed_by_a_key_that_fits_a_little_better(solver: Solver) -> None:
     found = solver.read([C])[0]
     assert found.verdict.kind == "plain"
     assert found.plaintext == C
+
+
+@pytest.mark.parametrize(("second", "kind"), [("l", "ascii"), ("e", "glyphs")])
+def test_known_homophones_rule_out_a_key_of_all_characters(second: str, kind: str) -> None:
+    language = load_language()
+    puzzle = make_puzzle(C, language)
+    known = check_cribs(puzzle, {"(": "e", ")": second}, None)
+    found = KeySearch(None, language, use_judge=False).best_keys(puzzle, known, patient=False)
+    assert found.puzzle.kind == kind
 
 
 def test_letters_of_code_moved_on(solver: Solver) -> None:

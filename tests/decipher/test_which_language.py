@@ -191,6 +191,17 @@ def test_a_text_that_a_key_for_english_reads_dearly_is_compared_with_other_langu
         assert (verdict.language, verdict.status) == ("french", "read")
 
 
+def test_plain_text_keeps_its_accents(solver: Solver) -> None:
+    """It is read in the spelling without them where that costs less."""
+    french = (
+        "Longtemps, je me suis couché de bonne heure. Parfois, à peine ma bougie éteinte, mes yeux se fermaient si "
+        "vite que je n'avais pas le temps de me dire : Je m'endors."
+    )
+    found = solver.read([french])[0]
+    assert (found.verdict.kind, found.verdict.language) == ("plain", "french")
+    assert found.plaintext == french
+
+
 @pytest.mark.slow
 def test_more_symbols_than_letters_may_be_code_whatever_other_languages_make_of_them() -> None:
     java = next(text.text for text in PAPER_TEXTS if text.name == "Java")

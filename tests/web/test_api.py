@@ -130,6 +130,15 @@ def test_a_crib_for_a_symbol_that_does_not_occur_is_noted(site: Site) -> None:
     assert "no 'z':" in site.post("/api/decipher", as_signs).json["note"]
 
 
+def test_a_trace_can_take_the_text_apart_as_the_reading_does(site: Site) -> None:
+    asked = {"text": next(text.text for text in PAPER_TEXTS if text.name == "Java")}
+    reading = site.post("/api/decipher", asked).json
+    assert reading["alphabet"] in ("letters", "ascii")  # and not signs for letters, which it looks like
+    trace = site.post("/api/trace", asked | {"alphabet": reading["alphabet"]}).json
+    assert set(trace["symbols"]) <= set(reading["key"])
+    assert not set(site.post("/api/trace", asked).json["symbols"]) <= set(reading["key"])
+
+
 def test_the_examples(site: Site) -> None:
     examples = {example["name"]: example for example in site.get("/api/examples").json["examples"]}
     assert [examples[paper.name.lower()]["text"] for paper in PAPER_TEXTS] == [

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.decipher.test_which_alphabet import C
+
 if TYPE_CHECKING:
     from tests.web.conftest import Site
 
@@ -242,6 +244,15 @@ def test_a_text_that_no_key_of_symbols_gives_is_shown_letter_by_letter(visit: An
     assert page.is_visible("#map")
     assert page.is_visible("#pin-to")
     assert page.inner_text("#map-about").startswith("Each row is a symbol")
+
+
+def test_a_text_whose_letters_alone_were_read_is_shown_with_all_else_as_it_is(visit: Any) -> None:
+    page = visit()
+    decipher(page, C, "auto")
+    assert page.inner_text("#verdict-sentence") == "Plain text: this is English already."
+    begins = page.text_content("#plaintext")  # as much as fits the model's context
+    assert len(begins) > 100
+    assert C.startswith(begins)
 
 
 def test_a_text_that_no_key_of_symbols_gives_is_not_played_as_if_one_did(visit: Any) -> None:

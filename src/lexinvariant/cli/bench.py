@@ -90,6 +90,7 @@ def main(argv: list[str]) -> int:
         console.print(
             "PyTorch is not installed, so its decoder was not measured: pip install 'lexinvariant[torch]'."
         )
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps({"preset": arguments.preset, **result}, indent=2) + "\n", "utf-8")
     console.print(f"Wrote {arguments.out}.")
     return 0

@@ -119,6 +119,7 @@ def main(argv: list[str]) -> int:
                 f"top on {result.sequences:,} of all kinds: they are no mean of the rows."
             )
     if arguments.out:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(json.dumps(row) + "\n", "utf-8")
     return 0
 

@@ -57,6 +57,11 @@ class Puzzle:
         return np.array([np.count_nonzero(self.symbol_T == s) for s in range(len(self.symbols))])
 
     @property
+    def alphabet(self) -> Alphabet:
+        """With which the text is taken apart in the same way again."""
+        return "auto" if self.kind == "glyphs" else self.kind
+
+    @property
     def is_homophonic(self) -> bool:
         """Whether several symbols stand for the same letter, since there are more of them."""
         return self.kind == "glyphs" and len(self.symbols) > len(self.language.letters)
@@ -98,12 +103,15 @@ class Puzzle:
         return name if name in self.symbols else None
 
     def plaintext(self, key: Mapping[str, str]) -> str:
-        """The text with every symbol replaced by what it stands for; capitals stay capitals."""
+        """The text with every symbol replaced by what it stands for; capitals stay capitals, and what stands for itself
+        keeps its accent.
+        """
         table: dict[str, Any] = dict(key)
         if self.kind == "letters":
             for cell in set(self.cells):
-                plain = key.get(self.language.letter(cell) or cell)
-                if plain is not None:
+                letter = self.language.letter(cell)
+                plain = key.get(letter or cell)
+                if plain is not None and plain != letter:
                     table[cell] = self.language.capital(plain) if cell.isupper() else plain
         if isinstance(self.cells, str):
             return self.cells.translate(str.maketrans(table))

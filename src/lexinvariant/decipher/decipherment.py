@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from lexinvariant.decipher import search
-from lexinvariant.decipher.alphabet import Puzzle
+from lexinvariant.decipher.alphabet import Alphabet, Puzzle
 from lexinvariant.decipher.calibration import Calibration, FitTest
 from lexinvariant.decipher.features import measure
 from lexinvariant.decipher.language import Evidence
@@ -67,6 +67,8 @@ class Decipherment:
     letter_confidence: tuple[float, ...] = ()
     """Where no key of symbols gives the plaintext (several alphabets, other places): for every letter of it in turn,
     the probability that it is right. `key` and `confidence` are empty then."""
+    alphabet: Alphabet = "auto"
+    """With which alphabet (alphabet.py) the text is taken apart in the same way again."""
 
     def to_json(self) -> dict[str, Any]:
         """As `lexinvariant decipher --json` prints it."""
@@ -197,6 +199,7 @@ class KeyPosterior:
             notation=puzzle.notation,
             cells=puzzle.cells,
             symbol_of={cell: name for cell in set(puzzle.cells) if (name := puzzle.symbol(cell)) is not None},
+            alphabet=puzzle.alphabet,
         )
 
     def _spaced(self, key: Mapping[str, str]) -> str | None:

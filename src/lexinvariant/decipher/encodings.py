@@ -5,76 +5,96 @@ numbers of characters. It is turned into its characters, which may be a cipher.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Mapping
 from typing import Literal
+
+from lexinvariant.errors import UserError
 
 Encoding = Literal["base64", "hex", "binary", "codes"]
 LEAST_CHARACTERS = 12
 """So many bytes are text by chance once in 100,000 times, as about 0.4 of them are."""
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
-_HEX = re.compile(r"(?:(?:0x|\\x)?[0-9a-fA-F]{2}[\s:,]*)+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\-]+={0,2}")
+_HEX = re.compile(r"(?:(?:0x|\\x|%)?[0-9a-fA-F]{2}[\s:,]*)+")
 _BINARY = re.compile(r"(?:[01]{8}\s*)+")
-_CODES = re.compile(r"\s*\d{1,3}(?:[\s,;.\-]+\d{1,3})*\s*", re.ASCII)
+_CODES = re.compile(r"\d{1,7}(?:[\s,;.\-]+\d{1,7})*", re.ASCII)
 
 
-def decode(text: str) -> tuple[Encoding, str] | None:
-    """How a text is encoded, and its characters; None where it is no text of such an encoding."""
-    decoders: dict[Encoding, Callable[[str], bytes | None]] = {
-        "binary": _from_binary,
-        "hex": _from_hex,
-        "codes": _from_codes,
-        "base64": _from_base64,
-    }
-    for encoding, decoder in decoders.items():
-        if (data := decoder(text)) is not None and (plain := _as_text(data)) is not None:
-            return encoding, plain
+def detect_encoding(text: str) -> Encoding | None:
+    """How a text is encoded, where that is plain to see."""
+    for encoding in _DECODERS:
+        plain = _decoded(text, encoding)
+        if plain is not None and len(plain) >= LEAST_CHARACTERS and _is_plain_to_see(text, encoding, plain):
+            return encoding
     return None
 
 
-def _as_text(data: bytes) -> str | None:
+def decode(text: str, encoding: Encoding) -> str:
+    """The characters of a text that is so encoded."""
+    plain = _decoded(text, encoding)
+    if plain is None:
+        raise UserError(
+            f"The text is not encoded in the notation {encoding}: give another one, or auto to detect it."
+        )
+    return plain
+
+
+def _is_plain_to_see(text: str, encoding: Encoding, plain: str) -> bool:
+    match encoding:
+        case "hex":  # digits alone may be letters in pairs (07 23 11), and so may a few letters alone (ADFGX)
+            return bool(re.search("[0-9]", text) and re.search("[a-fA-F]", text))
+        case (
+            "codes"
+        ):  # numbers of symbols may lie in this range, but are then not mostly those of small letters
+            return plain.isascii() and sum(c == " " or c.islower() for c in plain) >= 0.6 * len(plain)
+        case "base64":  # words, unless they are lines of one length
+            lines = text.split()
+            return len(set(map(len, lines[:-1]))) <= 1 and len(lines[-1]) <= len(lines[0])
+        case "binary":
+            return True
+
+
+def _decoded(text: str, encoding: Encoding) -> str | None:
     try:
-        text = data.decode("utf-8").strip()
-    except UnicodeDecodeError:
+        plain = _DECODERS[encoding](text.strip())
+    except (ValueError, OverflowError):  # no bytes, or none of UTF-8
         return None
-    is_text = len(text) >= LEAST_CHARACTERS and all(c.isprintable() or c in "\t\r\n" for c in text)
-    return text if is_text else None
+    plain = plain.strip() if plain else ""
+    return plain if plain and not any(map(_is_no_text, set(plain))) else None
 
 
-def _from_binary(text: str) -> bytes | None:
-    if not _BINARY.fullmatch(text.strip()):
+def _is_no_text(character: str) -> bool:
+    """Whether it is a control character, or none at all; joiners and marks that are not seen are text."""
+    return unicodedata.category(character) in ("Cc", "Cn", "Co", "Cs") and character not in "\t\r\n"
+
+
+def _from_binary(text: str) -> str | None:
+    if not _BINARY.fullmatch(text):
         return None
     digits = "".join(text.split())
-    return bytes(int(digits[i : i + 8], 2) for i in range(0, len(digits), 8))
+    return bytes(int(digits[i : i + 8], 2) for i in range(0, len(digits), 8)).decode()
 
 
-def _from_hex(text: str) -> bytes | None:
-    # Digits alone may be letters in pairs (07 23 11), and so may a few letters alone (ADFGX).
-    if not _HEX.fullmatch(text.strip()) or not re.search("[0-9]", text) or not re.search("[a-fA-F]", text):
+def _from_hex(text: str) -> str | None:
+    return bytes.fromhex(re.sub(r"0x|[\\x%\s:,]", "", text)).decode() if _HEX.fullmatch(text) else None
+
+
+def _from_codes(text: str) -> str | None:
+    return "".join(chr(int(n)) for n in re.findall(r"\d+", text)) if _CODES.fullmatch(text) else None
+
+
+def _from_base64(text: str) -> str | None:
+    joined = "".join(text.split())
+    if not _BASE64.fullmatch(joined):
         return None
-    return bytes.fromhex(re.sub(r"0x|\\x|[\s:,]", "", text))
+    characters = joined.replace("-", "+").replace("_", "/").rstrip("=")
+    return base64.b64decode(characters + "=" * (-len(characters) % 4), validate=True).decode()
 
 
-def _from_codes(text: str) -> bytes | None:
-    if not _CODES.fullmatch(text):
-        return None
-    codes = [int(number) for number in re.findall(r"\d+", text)]
-    # Numbers of symbols may happen to lie in this range, but are then not mostly those of small letters and the space.
-    usual = sum(code == 32 or 97 <= code <= 122 for code in codes)
-    return bytes(codes) if usual >= 0.6 * len(codes) and max(codes) < 128 else None
-
-
-def _from_base64(text: str) -> bytes | None:
-    if not _BASE64.fullmatch(text.strip()):
-        return None
-    lines = text.split()
-    if len(set(map(len, lines[:-1]))) > 1 or len(lines[-1]) > len(
-        lines[0]
-    ):  # words, and no lines of one length
-        return None
-    characters = "".join(lines).replace("-", "+").replace("_", "/").rstrip("=")
-    try:
-        return base64.b64decode(characters + "=" * (-len(characters) % 4), validate=True)
-    except binascii.Error:
-        return None
+_DECODERS: Mapping[Encoding, Callable[[str], str | None]] = {
+    "binary": _from_binary,
+    "hex": _from_hex,
+    "codes": _from_codes,
+    "base64": _from_base64,
+}

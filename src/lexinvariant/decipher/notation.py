@@ -18,7 +18,7 @@ import unicodedata
 from collections import Counter
 from typing import Literal
 
-from lexinvariant.decipher.encodings import decode
+from lexinvariant.decipher.encodings import decode, detect_encoding
 
 Notation = Literal[
     "auto", "characters", "numbers", "pairs", "tokens", "morse", "base64", "hex", "binary", "codes"
@@ -57,8 +57,8 @@ def detect(text: str) -> Notation:
     signs = {c for c in text[:20_000] if not c.isspace()}
     if not signs or len(text) == 1:
         return "characters"
-    if (encoded := decode(text)) is not None:
-        return encoded[0]
+    if (encoding := detect_encoding(text)) is not None:
+        return encoding
     plain = signs - set(WORD_MARKS)
     tokens = re.split(rf"[\s{WORD_MARKS}]+", text)
     if len(tokens) > 1 and plain <= set(DOTS + DASHES) and plain & set(DOTS) and plain & set(DASHES):
@@ -106,7 +106,8 @@ def _signs(text: str) -> str | list[str]:
 
 def split_symbols(text: str, notation: Notation = "auto") -> str | list[str]:
     """A text's symbols, and spaces where words end; a text of single characters is returned as it is."""
-    match detect(text) if notation == "auto" else notation:
+    notation = detect(text) if notation == "auto" else notation
+    match notation:
         case "pairs":
             return _pairs(text)
         case "numbers":
@@ -117,8 +118,7 @@ def split_symbols(text: str, notation: Notation = "auto") -> str | list[str]:
             code = _morse_code(text)
             return _signs(text) if code is None else code
         case "base64" | "hex" | "binary" | "codes":
-            encoded = decode(text)
-            return _signs(text if encoded is None else encoded[1])
+            return split_symbols(decode(text, notation))  # which may be numbers, Morse code, or encoded again
         case _:
             return _signs(text)
 

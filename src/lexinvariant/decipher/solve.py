@@ -158,9 +158,16 @@ class Solver:
             except UserError:  # what is known of the key does not fit
                 return []
 
+        letters = taken_apart("letters")
+        if (
+            question.crib_words
+        ):  # they are placed among letters, and else among the signs that the text looks like
+            if letters and (letters[0].has_places or not first.has_places):
+                first, *others = letters
+            return read_in_best_language(first, others, search, self.finds_language)
         is_ascii = first.puzzle.kind == "ascii"
         characters = first if is_ascii else next(iter(taken_apart("ascii")), None)
-        otherwise = Others(taken_apart("letters"), characters)
+        otherwise = Others(letters, characters)
         return read_in_best_alphabet(first, others, otherwise, search, self.finds_language)
 
     def _attempts(self, question: _Question) -> Iterator[Attempt]:

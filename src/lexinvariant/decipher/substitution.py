@@ -91,7 +91,8 @@ class KeySearch:
         return possible and not puzzle.is_foreign_script  # letters of any script stand for letters
 
     def _search_all_characters(self, puzzle: Puzzle, known: Mapping[int, str]) -> KeyPosterior:
-        wider = make_puzzle(puzzle.cells, self.language, "ascii", notation=puzzle.notation)
+        # As a tuple: the text has been taken apart already.
+        wider = make_puzzle(tuple(puzzle.cells), self.language, "ascii", notation=puzzle.notation)
         renamed = {wider.symbols.index(puzzle.symbols[s]): plain for s, plain in known.items()}
         return self._search_characters(wider, renamed)
 
@@ -104,7 +105,10 @@ class KeySearch:
             found.append(self._search_many_to_one(replace(puzzle, spaced=False), known, patient))
         is_read = max(posterior.reading().probability for posterior in found) >= LEAST_READ
         # Before another language makes something of them: so many symbols may also be capitals, digits and signs.
-        if not is_read and self._may_be_characters(puzzle, alphabet):
+        several = len(set(known.values())) < len(
+            known
+        )  # symbols of one letter, as no key of all characters has
+        if not is_read and not several and self._may_be_characters(puzzle, alphabet):
             found.append(self._search_all_characters(puzzle, known))
         return max(found, key=lambda posterior: posterior.reading().probability)
 

@@ -104,6 +104,7 @@ class TextReading:
             cells=puzzle.cells,
             symbol_of={},
             letter_confidence=tuple(round(float(p), 4) for p in sure_N[letter_N]),
+            alphabet=puzzle.alphabet,
         )
 
 

@@ -67,10 +67,14 @@ def read_in_best_alphabet(
         best = min([solution, *alike], key=lambda other: other.description)
         return solution if best is solution else alone(best)
 
+    def search_hastily(attempt: Attempt, patient: bool) -> KeyPosterior:
+        """Patience is for the end, where the letters alone give no reading either."""
+        return search_keys(attempt, False)
+
     for solution in few:
         if solution.reading().probability >= CERTAIN:
             return alone(solution)
-    found = [shortest(alone(read_in_best_language(first, (), search_keys, False)))]
+    found = [shortest(alone(read_in_best_language(first, (), search_hastily, False)))]
     if found[0].kind in KINDS_IN_ORDER and found[0].reading().probability >= LIKELY:
         return found[0]  # few keys do not fit by chance
     if found[0].reading().probability < ENOUGH and others.letters:

@@ -30,6 +30,7 @@ from lexinvariant.decipher.substitution import character_problem, letter_problem
 from lexinvariant.decipher.text_reading import Solution, TextReading
 from lexinvariant.decipher.transposition import letter_nats, looks_transposed, read_transposition
 from lexinvariant.decipher.verdict import LEAST_READ
+from lexinvariant.errors import UserError
 
 CERTAIN = 0.99
 """A reading by one of few keys that is so likely needs no search."""
@@ -68,6 +69,14 @@ class Attempt:
     def pinned(self) -> Mapping[int, str]:
         """What is known, and what the known words say where they fit best."""
         return pinned_by_words(self.puzzle, self.known, self.crib_words) if self.crib_words else self.known
+
+    @property
+    def has_places(self) -> bool:
+        """Whether there are any for the known words."""
+        try:
+            return self.pinned is not None
+        except UserError:
+            return False
 
 
 Search = Callable[[Attempt, bool], KeyPosterior]

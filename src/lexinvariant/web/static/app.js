@@ -84,8 +84,12 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
 // Of a reading without a key of symbols there is nothing to play: the model believes in such a key.
 const atOnce = (reading) => calm() || isKeyless(reading);
 
-// A trace shows the model alone, which places no words and finds out no language.
-const ofModel = ({ crib_words: _, ...question }, { verdict }) => ({ ...question, language: verdict.language ?? question.language });
+// A trace shows the model alone, which places no words, and finds out neither a language nor what was enciphered.
+const ofModel = ({ crib_words: _, ...question }, { verdict, alphabet }) => ({
+  ...question,
+  language: verdict.language ?? question.language,
+  alphabet: question.alphabet === "auto" ? alphabet : question.alphabet,
+});
 
 function summary() {
   const { verdict, seconds } = state.reading;
