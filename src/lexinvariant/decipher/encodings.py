@@ -46,7 +46,7 @@ def _is_plain_to_see(text: str, encoding: Encoding, plain: str) -> bool:
             return bool(re.search("[0-9]", text) and re.search("[a-fA-F]", text))
         case (
             "codes"
-        ):  # numbers of symbols may lie in this range, but are then not mostly those of small letters
+        ):  # those of symbols may lie in this range, but are then not mostly those of small letters
             return plain.isascii() and sum(c == " " or c.islower() for c in plain) >= 0.6 * len(plain)
         case "base64":  # words, unless they are lines of one length
             lines = text.split()

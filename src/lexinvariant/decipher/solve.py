@@ -159,9 +159,8 @@ class Solver:
                 return []
 
         letters = taken_apart("letters")
-        if (
-            question.crib_words
-        ):  # they are placed among letters, and else among the signs that the text looks like
+        if question.crib_words:
+            # They are placed among letters, and else among the signs that the text looks like.
             if letters and (letters[0].has_places or not first.has_places):
                 first, *others = letters
             return read_in_best_language(first, others, search, self.finds_language)

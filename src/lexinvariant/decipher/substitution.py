@@ -104,11 +104,10 @@ class KeySearch:
         if puzzle.spaced and found[-1].reading().probability < LEAST_READ:
             found.append(self._search_many_to_one(replace(puzzle, spaced=False), known, patient))
         is_read = max(posterior.reading().probability for posterior in found) >= LEAST_READ
-        # Before another language makes something of them: so many symbols may also be capitals, digits and signs.
-        several = len(set(known.values())) < len(
-            known
-        )  # symbols of one letter, as no key of all characters has
-        if not is_read and not several and self._may_be_characters(puzzle, alphabet):
+        # Before another language makes something of them: so many symbols may also be capitals, digits and signs, if no
+        # two are known to stand for the same.
+        one_to_one = len(set(known.values())) == len(known)
+        if not is_read and one_to_one and self._may_be_characters(puzzle, alphabet):
             found.append(self._search_all_characters(puzzle, known))
         return max(found, key=lambda posterior: posterior.reading().probability)
 
