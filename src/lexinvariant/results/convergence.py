@@ -76,7 +76,7 @@ class Curve(Measured, experiment="convergence", kind="curve"):
 
     @property
     def still_counting(self) -> str | None:
-        """What the model has not learnt yet, in words; None where it has left the plateau that learning begins at."""
+        """What the model has not learned yet, in words; None where it has left the plateau that learning begins at."""
         if self.counting_perplexity is None:
             return None
         return still_counting(math.log(self.end()), math.log(self.counting_perplexity))
@@ -91,7 +91,7 @@ class Gap(Measured, experiment="convergence", kind="gap"):
 
 @dataclass(frozen=True)
 class PartLosses:
-    """A model's loss in nats a token by context length, on tokens seen before in the context and on new ones."""
+    """A model's loss in nats per token by context length, on tokens seen before in the context and on new ones."""
 
     model: MeasuredModel
     seen: PartBand
@@ -206,7 +206,7 @@ def _findings(ours: list[Curve], gaps: list[Gap], parts: list[SeenAndNew]) -> li
 def _at_end(row: Curve) -> Finding:
     band, about = row.geometric, "not the paper's text"
     if row.still_counting:
-        about = f"has not learnt to infer what symbols mean: just counting them reaches {row.counting_perplexity:.2f}"
+        about = f"has not learned to infer what symbols mean: just counting them reaches {row.counting_perplexity:.2f}"
     measure = f"Perplexity at the end of the context ({row.label})"
     ends = band.mean[-1], ".2f", band.low[-1], band.high[-1]
     return Finding(measure, paper.PERPLEXITY, *ends, at_least=False, curve=band.mean, about=about)
