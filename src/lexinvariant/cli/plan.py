@@ -126,11 +126,11 @@ def main(argv: list[str]) -> int:
         return 0
     parts = fewest_parts_that_fit(plan, available)
     advice = (
-        f"--accumulate {parts} fits"
+        f"--accumulate {parts} would fit"
         if parts
         else "split parameters over more devices (the second number of --mesh)"
     )
-    print(f"It does not fit: {memory.total / 1e9:.1f} GB are needed and {available:g} available: {advice}.")
+    print(f"It does not fit ({memory.total / 1e9:.1f} GB needed, {available:g} available): {advice}.")
     return 1
 
 

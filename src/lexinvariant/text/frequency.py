@@ -30,8 +30,8 @@ def still_counting(
 ) -> str | None:
     """What a lexinvariant model has not learned yet, in words; None where it has left the plateau that it learns from.
 
-    Losses are in nats per symbol, and the others the shares of symbols named by its deciphering head, if it has one, and
-    by frequency analysis.
+    Losses are in nats per symbol, and the others the shares of symbols named by its deciphering head, if it has one,
+    and by frequency analysis.
     """
     if loss > counting_loss - _NOTICEABLE:
         return f"it predicts no better than counting symbols does ({loss:.2f} and {counting_loss:.2f} nats per symbol)"
