@@ -149,9 +149,9 @@ def test_vocabularies_that_differ_have_their_own_scales(tmp_path: Path) -> None:
 
 def test_the_first_screen_compares_with_the_paper(tmp_path: Path) -> None:
     at_end, ratio = made(write(tmp_path, "stdlib", 3.5)).findings
-    assert (at_end.paper, at_end.ours, at_end.verdict) == (3.38, 3.5, "within noise")  # the band reaches 3.15
+    assert (at_end.paper, at_end.ours, at_end.verdict) == (3.38, 3.5, "not comparable")  # of another text
+    assert at_end.note == "not the paper's text"
     assert (ratio.ours, ratio.verdict) == (2.0, "not reached")
-    assert made(write(tmp_path, "stdlib", 3.3)).findings[0].verdict == "reached"
     assert len(at_end.curve) == N
 
 
