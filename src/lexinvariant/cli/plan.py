@@ -10,7 +10,7 @@ import tyro
 from lexinvariant import presets
 from lexinvariant.checks import finite_number
 from lexinvariant.config import TrainConfig
-from lexinvariant.errors import UserError, nearest
+from lexinvariant.errors import UserError, suggestion
 from lexinvariant.results.section import short
 from lexinvariant.training.devices import DEVICES, Device
 
@@ -143,7 +143,7 @@ def _mesh(text: str) -> tuple[int, int]:
 
 def _device(name: str) -> Device:
     if name not in DEVICES:
-        raise UserError(f"There is no device {name!r} here: did you mean {nearest(name, DEVICES)!r}?")
+        raise UserError(f"There is no device {name!r} here: {suggestion(name, DEVICES)}")
     return DEVICES[name]
 
 
