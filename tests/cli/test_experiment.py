@@ -35,7 +35,9 @@ def test_unknown_name_suggests_the_nearest(name: str, meant: str) -> None:
 
 
 def test_a_name_like_none_gets_all_of_them() -> None:
-    with pytest.raises(UserError, match="no experiment called 'x': choose from training, ablation, convergence, "):
+    with pytest.raises(
+        UserError, match="no experiment called 'x': choose from training, ablation, convergence, "
+    ):
         experiment.main(["x"])
 
 
