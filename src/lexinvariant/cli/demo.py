@@ -66,7 +66,8 @@ def main(argv: list[str]) -> int:
     config = presets.as_standard(presets.preset("char-tiny")).changed(short)
     standard = load(train(config, out / "standard", "standard").model_folder)
     print(f"   {told_of_training(config, Corpus.open(corpus).manifest)} A sample:\n")
-    print("   " + standard.generate(*SAMPLE, temperature=0.7).replace("\n", "\n   "))
+    sample = SAMPLE[0] + standard.generate(*SAMPLE, temperature=0.7)
+    print("   " + sample.replace("\n", "\n   "))
 
     print(
         "\n4. To a lexinvariant model, texts that differ only in the names of their symbols are the same text."
