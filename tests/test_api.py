@@ -366,7 +366,7 @@ def test_other_wrong_types_are_told_in_one_sentence(permuted: Model) -> None:
 
 
 def test_a_text_beyond_the_context_is_read_with_a_warning(permuted: Model) -> None:
-    warning = "A text has 17 tokens and the model was trained on 16 at a time"
+    warning = "A text has 17 tokens, and the model was trained on 16 at a time"
     with pytest.warns(UserWarning, match=warning) as caught:
         assert [len(score) for score in permuted.score(["ab", "a" * 17])] == [2, 17]
     assert len(caught) == 1 and caught[0].filename == __file__

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lexinvariant import __version__
 from lexinvariant.report.markdown import fill_document
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +42,11 @@ def test_the_tables_of_the_results_are_those_of_the_rows(tmp_path: Path) -> None
     assert copy.read_text() == document.read_text(), (
         "run `lexinvariant report docs/rows --fill docs/results.md`"
     )
+
+
+def test_examples_of_answers_are_of_this_version() -> None:
+    shown = re.findall(r'"version": "([^"]*)"', (ROOT / "docs" / "api.md").read_text())
+    assert shown == [__version__]
 
 
 def test_every_promise_is_held_by_a_test_that_exists() -> None:

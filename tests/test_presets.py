@@ -101,8 +101,8 @@ def test_a_mistyped_preset_gets_the_nearest_name(typed: str, meant: str) -> None
 
 
 @pytest.mark.parametrize("name", ["", "zzz"])
-def test_a_name_like_none_is_an_error_too(name: str) -> None:
-    with pytest.raises(UserError, match="There is no preset"):
+def test_a_name_like_none_gets_all_of_them(name: str) -> None:
+    with pytest.raises(UserError, match=f"There is no preset '{name}': choose from tiny, char-tiny, "):
         preset(name)
 
 

@@ -184,11 +184,14 @@ class ModelConfig:
 
     vocab_size: int = 128
     context: int = 512
+    """Symbols that are read at a time."""
     n_layers: int = 12
     width: int = 1024
+    """Width of the states between the layers."""
     n_heads: int = 8
     head_dim: int = 128
     hidden: int = 4096
+    """Width inside each layer's MLP."""
     lexicon: LexiconConfig = field(default_factory=LexiconConfig)
     readout: Literal["full", "seen"] = "full"
     """full: a softmax over the vocabulary, as in the paper. seen: logits for the symbols seen so far and one for all
@@ -217,6 +220,7 @@ class ModelConfig:
     decipher_head: bool = False
     """A two-layer head that names the true identity of the symbol just read, trained along with the model."""
     decipher_hidden: int = 512
+    """Width inside the deciphering head."""
     decipher_next: bool = False
     """With the deciphering head: also name the next symbol, before it is read."""
     hindsight_layers: int = 0
@@ -299,10 +303,13 @@ class OptimizerConfig:
     """adafactor: exactly the paper's (beta1 0.9, decay 0.8, clip 1, parameter scale, no weight decay). muon:
     orthogonalised momentum for the layers' matrices, AdamW for everything else."""
     rate: float = 0.01
+    """The peak learning rate."""
     final_rate_share: float = 0.1
     """The final rate, as a share of the peak."""
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    """How the rate falls after the warm-up."""
     warmup_steps: int = 1000
+    """Steps over which the rate rises to its peak."""
     beta1: float = 0.9
     beta2: float = 0.95
     muon_beta: float = 0.95
@@ -357,14 +364,21 @@ class RunConfig:
     """How often a run evaluates, logs and saves."""
 
     eval_every: int = 1000
+    """Steps between two measurements on the validation split."""
     eval_sequences: int = 256
+    """Sequences in each of these measurements on the validation split."""
     save_every: int = 1000
+    """Steps between two checkpoints."""
     keep_last: int = 2
+    """How many of the newest checkpoints are kept."""
     keep_best: int = 1
+    """How many checkpoints with the lowest held-out loss are kept besides."""
     log_every: int = 10
+    """Steps between two records of the training loss."""
     stop_after_minutes: float = 0.0
     """Save and stop after this long; the same command continues. 0: never."""
     tensorboard: bool = True
+    """Also write curves for TensorBoard into the run's folder."""
     spike_factor: float = 2.0
     """If the training loss is this many times the usual one (the median of the 32 steps before) and larger by a nat,
     go back to the newest checkpoint and leave the batch out; 0 is off."""
@@ -387,7 +401,9 @@ class TrainConfig:
     sharding: ShardingConfig = field(default_factory=ShardingConfig)
     run: RunConfig = field(default_factory=RunConfig)
     steps: int = 250_000
+    """Updates of the parameters; the schedule of the rate spans all of them."""
     batch_size: int = 64
+    """Sequences per step, on all devices together."""
     accumulate: int = 1
     """Gradient accumulation: process the batch in this many parts."""
     decipher_weight: float = 0.3
@@ -401,6 +417,7 @@ class TrainConfig:
     init: str = ""
     """Start from the weights of an exported model: its folder, `bundled`, or OWNER/NAME on the Hugging Face Hub."""
     seed: int = 0
+    """The same seed gives the same initial weights, order of the text and lexicons."""
     dtype: Literal["bfloat16", "float32"] = "bfloat16"
     """Type of the arithmetic; parameters and their updates are float32."""
 

@@ -25,6 +25,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)[0]
 
 
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What to say of an unknown name: the known one that it resembles, or all of them where it resembles none."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(names)}."
+
+
 def likely(name: str, known: Iterable[str]) -> str | None:
     """The same of many: files or packages, where nothing may have been meant that is there."""
     return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)), None)

@@ -21,9 +21,10 @@ try:
     from lm_eval.api.registry import register_model
     from lm_eval.models.utils import normalize_gen_kwargs
 except ImportError as error:
-    raise ImportError(
-        "lexinvariant.harness needs lm-evaluation-harness: `pip install 'lexinvariant[harness]'`."
-    ) from error
+    missing = "lexinvariant.harness needs lm-evaluation-harness: `pip install 'lexinvariant[harness]'`."
+    if __name__ == "__main__":
+        sys.exit(f"lexinvariant: {missing}")
+    raise ImportError(missing) from error
 from tqdm import tqdm
 
 from lexinvariant.api import load

@@ -10,7 +10,7 @@ from lexinvariant.config import (
     RunConfig,
     TrainConfig,
 )
-from lexinvariant.errors import UserError, nearest
+from lexinvariant.errors import UserError, suggestion
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ def preset(name: str) -> TrainConfig:
             f"{name} stands where a preset belongs: give one first, such as char-tiny (or for `train`, --init MODEL)."
         )
     if name not in PRESETS:
-        raise UserError(f"There is no preset {name!r}: did you mean {nearest(name, PRESETS)!r}?")
+        raise UserError(f"There is no preset {name!r}: {suggestion(name, PRESETS)}")
     return PRESETS[name].config
 
 

@@ -117,8 +117,8 @@ class ReadsText:
 
     def _warn(self, what: str, remedy: str, stacklevel: int) -> None:
         warnings.warn(
-            f"{what} tokens and the model was trained on {self.config.context} at a time: {remedy}, or mind that what "
-            "lies beyond is extrapolated.",
+            f"{what} tokens, and the model was trained on {self.config.context} at a time: {remedy}, or take what lies "
+            "beyond with caution.",
             stacklevel=stacklevel + 1,
         )
 

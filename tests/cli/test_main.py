@@ -12,7 +12,7 @@ import pytest
 
 import lexinvariant
 from lexinvariant.cli import main as command_line
-from lexinvariant.cli.demo import told_of_training
+from lexinvariant.cli.demo import SAMPLE, told_of_training
 from lexinvariant.cli.main import COMMANDS, main
 from lexinvariant.presets import preset
 from lexinvariant.processes import python_command
@@ -184,6 +184,11 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert done.returncode == 0
     assert done.stderr == ""
     assert done.stdout == "usage: lexinvariant COMMAND [options]\n"
+
+
+def test_the_demo_samples_no_more_than_its_model_was_trained_on() -> None:
+    prompt, n_tokens = SAMPLE
+    assert len(prompt) + n_tokens <= preset("char-tiny").model.context, "more brings a warning"
 
 
 def test_the_demo_tells_what_was_read_and_not_what_there_is() -> None:

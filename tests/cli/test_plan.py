@@ -38,7 +38,8 @@ def test_a_model_too_small_to_predict_is_told(capsys: pytest.CaptureFixture[str]
 def test_what_does_not_fit_is_told_with_what_would(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "tiny", "--hbm", "0.01"]) == 1
     assert re.search(
-        r"does not fit: .* GB are needed and 0.01 available: --accumulate \d+ fits", capsys.readouterr().out
+        r"does not fit \(.* GB needed, 0.01 available\): --accumulate \d+ would fit\.",
+        capsys.readouterr().out,
     )
 
 

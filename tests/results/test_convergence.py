@@ -149,9 +149,9 @@ def test_vocabularies_that_differ_have_their_own_scales(tmp_path: Path) -> None:
 
 def test_the_first_screen_compares_with_the_paper(tmp_path: Path) -> None:
     at_end, ratio = made(write(tmp_path, "stdlib", 3.5)).findings
-    assert (at_end.paper, at_end.ours, at_end.verdict) == (3.38, 3.5, "within noise")  # the band reaches 3.15
+    assert (at_end.paper, at_end.ours, at_end.verdict) == (3.38, 3.5, "not comparable")  # of another text
+    assert at_end.note == "not the paper's text"
     assert (ratio.ours, ratio.verdict) == (2.0, "not reached")
-    assert made(write(tmp_path, "stdlib", 3.3)).findings[0].verdict == "reached"
     assert len(at_end.curve) == N
 
 
@@ -189,14 +189,14 @@ def test_a_corpus_in_several_contexts_has_a_panel_each(tmp_path: Path) -> None:
 
 
 def test_a_model_that_has_not_left_the_plateau_is_told(tmp_path: Path) -> None:
-    learnt = section(write(tmp_path, "learnt", 4.0, counting=20.0))
-    assert learnt is not None
-    assert not any("has not learnt" in paragraph for paragraph in learnt.paragraphs)
-    assert "not learnt yet" not in learnt.findings[0].note
+    learned = section(write(tmp_path, "learned", 4.0, counting=20.0))
+    assert learned is not None
+    assert not any("has not learned" in paragraph for paragraph in learned.paragraphs)
+    assert "not learned yet" not in learned.findings[0].note
     stuck = section(write(tmp_path, "short", 24.0, counting=20.0))
     assert stuck is not None
-    [told] = [paragraph for paragraph in stuck.paragraphs if "has not learnt" in paragraph]
-    assert told.startswith("lexinvariant model has not learnt to infer what symbols mean (short)")
+    [told] = [paragraph for paragraph in stuck.paragraphs if "has not learned" in paragraph]
+    assert told.startswith("lexinvariant model has not learned to infer what symbols mean (short)")
     assert (
         "no better than counting symbols does (3.18 and 3.00 nats" in told and "train --init bundled" in told
     )

@@ -76,7 +76,7 @@ def test_figures_show_what_the_rows_say() -> None:
     assert [text.get_text() for text in lines.legends[0].get_texts()] == [
         "lexinvariant (ours)",
         "subbreaker",
-        "bar",
+        "our target",
     ]
     # Zero has no place on a log axis: it is drawn on the lowest line.
     none_wrong = draw(made([errors("lexinvariant", 100, [0.0])]).figures[0], "dark")

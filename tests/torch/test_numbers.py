@@ -244,7 +244,7 @@ def test_bad_input_is_told_in_one_sentence(pairs: dict[str, tuple[Model, Any]], 
         lexinvariant_torch.load(tmp_path)
     for method in (in_torch.score, in_torch.logits, in_torch.hidden_states):
         with pytest.warns(
-            UserWarning, match="A text has 65 tokens and the model was trained on 64"
+            UserWarning, match="A text has 65 tokens, and the model was trained on 64"
         ) as caught:
             method("a" * 65)
         assert caught[0].filename == __file__

@@ -140,10 +140,10 @@ def valid_row(step: int, loss: float, **rest: float) -> dict[str, Any]:
 def test_a_run_says_when_it_was_too_short() -> None:
     (line,) = summary([valid_row(10, 3.1)], "char128")
     assert line.startswith(
-        "It has not learnt to infer what symbols mean: at the end of the context it predicts no better"
+        "It has not learned to infer what symbols mean: at the end of the context it predicts no better"
     )
-    assert "train with more --steps into another --out" in line
-    assert line.endswith("or start from a model that has learnt it (train --init bundled).")
+    assert "nats per symbol). Train with more --steps into another --out" in line
+    assert line.endswith("or start from a model that has learned it (train --init bundled).")
     (line,) = summary([valid_row(10, 3.1)], "letters12")
     assert "more --steps into another --out" in line and "bundled" not in line, "which reads no letters12"
     (line,) = summary([valid_row(10, 2.5, tail_deciphered=0.2)], "char128")

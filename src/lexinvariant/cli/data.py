@@ -30,7 +30,7 @@ class Prepare:
 
     Sources: text files, folders, JSON Lines (.jsonl, also .gz .xz .zst), Parquet, `stdlib`, `hub:NAME` (ready names:
     pile, wiki40b, github), `records:N` (N documents of made-up records, which teach reasoning about symbols), `sums:N`
-    (sums in words, a language learnt in minutes). Options of a source follow a question mark:
+    (sums in words, a language learned in minutes). Options of a source follow a question mark:
     `prose.jsonl.xz?fold=letters` (only a to z), `?fold=words` (each word one symbol), `?limit=1000`. A document's tag
     is how its source begins.
 

@@ -17,6 +17,7 @@ CIPHERTEXT = (
     "Z rtacotr ay rth dhj jd j ijln jqi hqixhdd laji rtjr uh tji rjnhq uzrtacr jdnzqo uthlh zr "
     "uacxi xhji, jqi rth uzqi ujd acl aqxe oczih rtlacot rth waxi qzotr."
 )
+SAMPLE = ("def ", 120)  # a prompt and how many characters follow: within the standard model's context
 PAIR = ("a big banana", "e cop cekeke")
 # Of the standard library, of which the bundled model has read nothing: a few files would say little.
 HELD_OUT = 0.15
@@ -65,7 +66,8 @@ def main(argv: list[str]) -> int:
     config = presets.as_standard(presets.preset("char-tiny")).changed(short)
     standard = load(train(config, out / "standard", "standard").model_folder)
     print(f"   {told_of_training(config, Corpus.open(corpus).manifest)} A sample:\n")
-    print("   " + standard.generate("def ", 200, temperature=0.7).replace("\n", "\n   "))
+    sample = SAMPLE[0] + standard.generate(*SAMPLE, temperature=0.7)
+    print("   " + sample.replace("\n", "\n   "))
 
     print(
         "\n4. To a lexinvariant model, texts that differ only in the names of their symbols are the same text."

@@ -12,7 +12,7 @@ class Arguments:
 
     examples:
       lexinvariant generate bundled "abcabcabc" --n-tokens 30 --temperature 0.5
-      lexinvariant generate runs/mine/model "def main" --n-tokens 200 --temperature 0.8
+      lexinvariant generate runs/mine/model "def main" --n-tokens 100 --temperature 0.8
     """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[MODEL]")] = "bundled"

@@ -36,7 +36,7 @@ EXAMPLES = """examples:
   lexinvariant data prepare stdlib data/stdlib
   lexinvariant train char-tiny --data data/stdlib --out runs/mine
   lexinvariant score bundled "a big banana" "e cop cekeke" --draws 8
-  lexinvariant generate runs/mine/model "def main" --n-tokens 200
+  lexinvariant generate runs/mine/model "def main" --n-tokens 100
 
 `bundled` is the model that comes with the package.
 """

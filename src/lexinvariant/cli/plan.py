@@ -10,7 +10,7 @@ import tyro
 from lexinvariant import presets
 from lexinvariant.checks import finite_number
 from lexinvariant.config import TrainConfig
-from lexinvariant.errors import UserError, nearest
+from lexinvariant.errors import UserError, suggestion
 from lexinvariant.results.section import short
 from lexinvariant.training.devices import DEVICES, Device
 
@@ -126,11 +126,11 @@ def main(argv: list[str]) -> int:
         return 0
     parts = fewest_parts_that_fit(plan, available)
     advice = (
-        f"--accumulate {parts} fits"
+        f"--accumulate {parts} would fit"
         if parts
         else "split parameters over more devices (the second number of --mesh)"
     )
-    print(f"It does not fit: {memory.total / 1e9:.1f} GB are needed and {available:g} available: {advice}.")
+    print(f"It does not fit ({memory.total / 1e9:.1f} GB needed, {available:g} available): {advice}.")
     return 1
 
 
@@ -143,7 +143,7 @@ def _mesh(text: str) -> tuple[int, int]:
 
 def _device(name: str) -> Device:
     if name not in DEVICES:
-        raise UserError(f"There is no device {name!r} here: did you mean {nearest(name, DEVICES)!r}?")
+        raise UserError(f"There is no device {name!r} here: {suggestion(name, DEVICES)}")
     return DEVICES[name]
 
 

@@ -95,8 +95,10 @@ def summary(valid: list[dict[str, Any]], vocab: str) -> list[str]:
             last["tail_counting_named"],
         )
         if missing:
+            remedy = advice(vocab)
             lines.append(
-                f"It has not learnt to infer what symbols mean: at the end of the context {missing}: {advice(vocab)}."
+                f"It has not learned to infer what symbols mean: at the end of the context {missing}. "
+                f"{remedy[0].upper()}{remedy[1:]}."
             )
     return lines
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from lexinvariant.config import TrainConfig
-from lexinvariant.errors import UserError, nearest
+from lexinvariant.errors import UserError, suggestion
 from lexinvariant.experiments import synthetic
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, open_model
 from lexinvariant.experiments.options import AtLeast, Count, CountOrZero
@@ -193,7 +193,7 @@ def run(options: Options, recorder: Recorder) -> None:
     """Train what is not trained yet; a row a variant."""
     for name in options.variants:
         if name not in VARIANTS:
-            raise UserError(f"There is no variant {name!r}: did you mean {nearest(name, VARIANTS)!r}?")
+            raise UserError(f"There is no variant {name!r}: {suggestion(name, VARIANTS)}")
     recipe = _recipe(options)
     fitting = variants_of(recipe)
     for name in options.variants:

@@ -89,8 +89,8 @@ def measure_kinds(
         certain, right = row.certain()
         recorder.log(
             f"{cipher:<15} {row.read:>4} read {row.doubtful:>4} doubtful {row.unread:>4} not ({row.unread_readable} of "
-            f"them readable), {row.named / row.n:4.0%} named; said {row.claimed:.1%}, right {row.right:.1%}; of "
-            f"{certain:,.0f} symbols given 90% {right:,.0f} are right; {row.median_seconds:.2f} s a text"
+            f"them readable), {row.named / row.n:4.0%} named; expected right {row.claimed:.1%}, right {row.right:.1%}; "
+            f"of {certain:,.0f} symbols given 90% {right:,.0f} are right; {row.median_seconds:.2f} s a text"
         )
 
 

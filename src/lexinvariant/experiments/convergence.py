@@ -93,7 +93,7 @@ def run(options: Options, recorder: Recorder) -> None:
         )
         if curve.still_counting:
             recorder.log(
-                f"{evaluated.name} has not learnt to infer what symbols mean: {curve.still_counting}"
+                f"{evaluated.name} has not learned to infer what symbols mean: {curve.still_counting}"
             )
         recorder.log(
             f"{options.corpus_name}, {evaluated.name}: perplexity {curve.start():.2f} over the first {window} "

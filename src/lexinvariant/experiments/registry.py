@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from lexinvariant.errors import UserError, nearest
+from lexinvariant.errors import UserError, suggestion
 from lexinvariant.experiments.options import check_counts, flag
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.files import check_can_fill
@@ -210,7 +210,7 @@ EXPERIMENTS = (
 def find_experiment(name: str) -> Experiment:
     by_name = {experiment.name: experiment for experiment in EXPERIMENTS}
     if name not in by_name:
-        raise UserError(f"There is no experiment called {name!r}; did you mean {nearest(name, by_name)!r}?")
+        raise UserError(f"There is no experiment called {name!r}: {suggestion(name, by_name)}")
     return by_name[name]
 
 

@@ -156,7 +156,7 @@ def run(options: Options, recorder: Recorder) -> None:
         row = recorder.write(measure(evaluated, place, texts, options, recorder))
         tasks = "".join(f", {task} {share.value:.1%}" for task, share in row.tasks.items())
         added = "".join(f", {name} {found.increase.estimate()}" for name, found in row.robustness.items())
-        recorder.log(f"{evaluated.name} ({row.name}): {row.loss.estimate()} nats a token{tasks}{added}")
+        recorder.log(f"{evaluated.name} ({row.name}): {row.loss.estimate()} nats per token{tasks}{added}")
 
 
 def _check_comparable(models: Sequence[EvaluatedModel]) -> None:

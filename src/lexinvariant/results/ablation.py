@@ -15,7 +15,7 @@ from lexinvariant.results.training import LearningCurve
 
 @dataclass(frozen=True)
 class HeldOutMetrics:
-    """Losses in nats a token, and shares of symbols named rightly: over the context, and at its end (`tail`)."""
+    """Losses in nats per token, and shares of symbols named rightly: over the context, and at its end (`tail`)."""
 
     loss: float
     tail_loss: float

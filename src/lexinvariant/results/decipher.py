@@ -179,7 +179,7 @@ def _errors(groups: dict[str, list[SolverErrors]]) -> Figure:
         marks: list[Mark] = [_error_line(name, index, by_solver[name]) for index, name in here]
         bars = {row.length: max(row.bar, FLOOR) for row in members if row.bar is not None}
         if bars:
-            marks.append(Marks("bar", "target", list(bars), list(bars.values())))
+            marks.append(Marks("our target", "target", list(bars), list(bars.values())))
         x = Axis("length of the text (characters)", "log", sorted({row.length for row in members}))
         y = Axis("" if i else "symbol error rate", "log", ticks, (FLOOR * 0.7, 1.3))
         panels.append(Panel(TITLES[setting], marks, x, y))
@@ -230,7 +230,7 @@ def _table(setting: str, rows: list[SolverErrors]) -> Table:
         Column("Symbol error rate", "error", ".2%"),
         Column("Ours, same texts", ours_on_the_same, ".2%"),
         Column("95% interval", lambda row: "{:.2%} to {:.2%}".format(*row.error_interval)),
-        Column("Bar", lambda row: row.bar if row.solver == OURS else None, ".2%"),
+        Column("Target", lambda row: row.bar if row.solver == OURS else None, ".2%"),
         Column("Key accuracy", "key_accuracy", ".3f"),
         Column("Solved", "solved", ".0%"),
         Column("Seconds", "median_seconds", ".2f"),

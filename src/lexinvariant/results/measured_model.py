@@ -29,4 +29,4 @@ class MeasuredModel:
         return f"{self.vocab_size:,} {'characters' if self.characters else 'tokens'}"
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.role})"
+        return self.name if self.name == self.role else f"{self.name} ({self.role})"

@@ -239,6 +239,6 @@ def _bench_table(rows: list[Bench]) -> Table:
     columns = [
         Column("Kernel", kernel),
         Column("Measured", lambda row: f"{row.wall_seconds:.1f} s"),
-        Column("Bar", lambda row: f"{row.bar_seconds:.0f} s"),
+        Column("Target", lambda row: f"{row.bar_seconds:.0f} s"),
     ]
     return make_table("Time of the two kernels", rows, columns)

@@ -1,5 +1,5 @@
 """What counting symbols alone tells of a text whose symbols have no names: the level at which a lexinvariant model
-stands before it has learnt to infer what symbols mean.
+stands before it has learned to infer what symbols mean.
 """
 
 from typing import NamedTuple
@@ -28,13 +28,13 @@ class CountedText(NamedTuple):
 def still_counting(
     loss: float, counting_loss: float, named: float | None = None, counting_named: float | None = None
 ) -> str | None:
-    """What a lexinvariant model has not learnt yet, in words; None where it has left the plateau that it learns from.
+    """What a lexinvariant model has not learned yet, in words; None where it has left the plateau that it learns from.
 
-    Losses are in nats a symbol, and the others the shares of symbols named by its deciphering head, if it has one, and
-    by frequency analysis.
+    Losses are in nats per symbol, and the others the shares of symbols named by its deciphering head, if it has one,
+    and by frequency analysis.
     """
     if loss > counting_loss - _NOTICEABLE:
-        return f"it predicts no better than counting symbols does ({loss:.2f} and {counting_loss:.2f} nats a symbol)"
+        return f"it predicts no better than counting symbols does ({loss:.2f} and {counting_loss:.2f} nats per symbol)"
     if named is not None and counting_named is not None and named <= counting_named:
         return f"it names {named:.0%} of the symbols, and frequency analysis {counting_named:.0%}"
     return None
@@ -45,7 +45,7 @@ def advice(vocab: str) -> str:
     longer = "train with more --steps into another --out (--init RUN/model begins with the weights of a run)"
     if vocab != CharVocab.name:  # the bundled model reads no other
         return longer
-    return f"{longer}, or start from a model that has learnt it (train --init bundled)"
+    return f"{longer}, or start from a model that has learned it (train --init bundled)"
 
 
 def count_text(tok_ST: NDArray[np.int32], vocab_size: int) -> CountedText:

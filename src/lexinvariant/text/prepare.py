@@ -221,7 +221,9 @@ def _check_out(out: Path, overwrite: bool) -> None:
             f"{out} exists and is not a prepared corpus: choose another place, it will not be touched"
         )
     if not overwrite:
-        raise UserError(f"{out} holds a prepared corpus already: choose another place or ask to overwrite it")
+        raise UserError(
+            f"{out} holds a prepared corpus already: choose another place or ask to overwrite it (--overwrite)"
+        )
 
 
 def _write_shards(

@@ -10,7 +10,7 @@
     stdlib:code              its source alone
     stdlib:prose             pydoc's topics and all docstrings
     records:N                N documents of made-up records, in symbols that mean nothing
-    sums:N                   N documents of sums in words, a language that is learnt in minutes
+    sums:N                   N documents of sums in words, a language that is learned in minutes
 
 Options are joined by `&`, for example `prose.jsonl.xz?source=wiki:&limit=1000`:
 

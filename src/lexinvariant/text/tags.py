@@ -55,7 +55,7 @@ class TagFilter:
         if self._unused:
             raise UserError(
                 f"no document has the tag {min(self._unused)!r}: the tags of these sources are "
-                f"{', '.join(sorted(self._seen))}"
+                f"{', '.join(sorted(self._seen))}; leave it out or name one of these"
             )
 
 
@@ -82,7 +82,10 @@ def weigh(tags: Iterable[str], weights: dict[str, float], where: str) -> dict[st
     tags = list(tags)
     for name in weights:
         if not any(has_tag(tag, name) for tag in tags):
-            raise UserError(f"there is a weight for {name!r}, but the tags of {where} are {', '.join(tags)}")
+            raise UserError(
+                f"there is a weight for {name!r}, but the tags of {where} are {', '.join(tags)}: "
+                "leave it out or name one of these"
+            )
     weighed = {}
     for tag in tags:
         chosen_by = [name for name in weights if has_tag(tag, name)]

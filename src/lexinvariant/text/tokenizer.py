@@ -113,7 +113,7 @@ def train_tokenizer(
     listed, out = listed_sources(sources), expand_user(out)
     path = out if out.suffix == ".json" else out / TOKENIZER_FILE
     if path.exists() and not overwrite:
-        raise UserError(f"{path} exists already: choose another place or ask to overwrite it")
+        raise UserError(f"{path} exists already: choose another place or ask to overwrite it (--overwrite)")
     check_can_fill(path.parent)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -52,7 +52,7 @@ from lexinvariant.theory.population import (
 REFRESH = 8
 """A population of copies has even weights and no diversity: it is moved every so many symbols all the same."""
 ANNEAL_AT = (8, 12, 17, 24, 34, 48, 68, 110, 180)
-"""Text lengths at which a fresh population is annealed: dense where most of the key is being learnt."""
+"""Text lengths at which a fresh population is annealed: dense where most of the key is being learned."""
 
 
 @dataclass(frozen=True)

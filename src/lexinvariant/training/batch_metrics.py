@@ -64,7 +64,7 @@ _NAMES = {
 
 
 def batch_means(sums: BatchSums) -> dict[str, Any]:
-    """Losses in nats a token and shares of symbols deciphered, in all and at the end of the context."""
+    """Losses in nats per token and shares of symbols deciphered, in all and at the end of the context."""
     means: dict[str, Any] = {}
     for part, names in _NAMES.items():
         means |= token_means(getattr(sums, part), *names)

@@ -31,7 +31,7 @@ from lexinvariant.training.step import batch_sums
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Held-out losses in nats a token, without those of which the texts have nothing: none with `tail` in its name
+    """Held-out losses in nats per token, without those of which the texts have nothing: none with `tail` in its name
     where no text reaches the end of the context.
     """
 
