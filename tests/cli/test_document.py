@@ -8,7 +8,9 @@ CLI_PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 def test_the_page_of_commands_is_what_the_commands_say_of_themselves() -> None:
     """In a process of its own: tyro remembers what it has read of an option, and other tests call it directly."""
-    made = subprocess.run([sys.executable, "-m", "lexinvariant.cli.document"], capture_output=True, check=True)
+    made = subprocess.run(
+        [sys.executable, "-m", "lexinvariant.cli.document"], capture_output=True, check=True
+    )
     assert CLI_PAGE.read_text() == made.stdout.decode(), "run `make docs`"
 
 

@@ -6,7 +6,7 @@ import pytest
 from lexinvariant.decipher import search
 from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.ngram import NGram
-from lexinvariant.decipher.rank_by_letters import letter_nats, rank_by_letters
+from lexinvariant.decipher.rank_by_letters import letter_nats, rank_by_judged_letters, rank_by_letters
 from lexinvariant.decipher.search import Candidates, SearchProblem
 
 ENGLISH = load_language()
@@ -57,3 +57,32 @@ def test_what_is_known_stays_as_it_is() -> None:
     key = np.array([[*pinned.values(), characters.alphabet.index("x")]], np.int32)
     ranked = rank_by_letters(ENGLISH, problem, Candidates(key, search.costs(problem, key)), 1.0)
     assert {tuple(found) for found in ranked.key_NS[:, :2].tolist()} == {tuple(pinned.values())}
+
+
+def test_the_judge_knows_names_that_the_n_gram_does_not() -> None:
+    characters, judge = ENGLISH.ngram("characters"), ENGLISH.judge
+    assert judge is not None
+    plain = "In the year 1805 she wrote to Gertrude and to Frederick. "
+    plain += "Of the two, Frederick was the elder, and he had been in Persia, where he knew the Shah. "
+    plain *= 2  # longer than what the judge reads in one piece
+    assert len(plain) > judge.max_characters
+    symbols = "".join(sorted(set(plain)))
+    truth = numbers(symbols, characters.alphabet).astype(np.int32)
+    problem = SearchProblem(
+        characters, [numbers(plain, symbols)], len(symbols), np.arange(characters.size), {}
+    )
+    swapped = truth.copy()
+    places = [symbols.index("P"), symbols.index("G")]
+    swapped[places] = truth[places[::-1]]  # Persia is Gersia, and Gertrude Pertrude
+    other = truth.copy()
+    other[symbols.index("1")] = characters.alphabet.index("2")  # no letter: the judge has no opinion
+    candidates = Candidates(np.stack([swapped, other, truth]), np.array([100.0, 101.0, 103.0]))
+    ranked = rank_by_judged_letters(judge, ENGLISH, problem, candidates, 2.0)
+    cost = {
+        tuple(key): cost for key, cost in zip(ranked.key_NS.tolist(), ranked.cost_N.tolist(), strict=True)
+    }
+    assert cost[tuple(swapped)] == 100.0
+    assert cost[tuple(truth)] < 95.0
+    assert cost[tuple(other)] == pytest.approx(cost[tuple(truth)] - 2.0)
+    indifferent = rank_by_judged_letters(judge, ENGLISH, problem, candidates, 0.0)
+    assert indifferent.cost_N.tolist() == candidates.cost_N.tolist()

@@ -132,6 +132,8 @@ class CharacterSearch:
     """Weight of the lexinvariant model's log-probabilities; the n-gram's have weight 1."""
     letters_weight: float = 0.0
     """Weight of what a reading costs as letters, capitals as small ones and all else as spaces; 0 is off."""
+    judge_weight: float = 0.0
+    """Weight of what the judge makes of these letters; 0 is off."""
 
 
 @dataclass(frozen=True)

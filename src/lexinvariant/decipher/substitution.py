@@ -22,7 +22,7 @@ from lexinvariant.decipher.features import is_flat
 from lexinvariant.decipher.judge import rank_by_judge
 from lexinvariant.decipher.language import Language, Stages, Table
 from lexinvariant.decipher.ngram import NGram
-from lexinvariant.decipher.rank_by_letters import rank_by_letters
+from lexinvariant.decipher.rank_by_letters import rank_by_judged_letters, rank_by_letters
 from lexinvariant.decipher.search import Candidates, SearchProblem
 from lexinvariant.decipher.verdict import LEAST_READ
 from lexinvariant.errors import UserError
@@ -195,6 +195,11 @@ class KeySearch:
         candidates = _hill_climb(problem, search.anneal(problem, first_SR, effort, rng)[0])
         if settings.letters_weight:
             candidates = rank_by_letters(self.language, problem, candidates, settings.letters_weight)
+        judge = self.language.judge if settings.judge_weight and self._use_judge else None
+        if judge is not None:
+            candidates = rank_by_judged_letters(
+                judge, self.language, problem, candidates, settings.judge_weight
+            )
         return KeyPosterior(puzzle, problem, candidates, "characters")
 
 
