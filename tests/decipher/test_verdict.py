@@ -15,7 +15,7 @@ from lexinvariant.decipher.features import is_flat, measure
 from lexinvariant.decipher.fit_verdict import Unread, accuracy, fit_classifier
 from lexinvariant.decipher.language import load_language
 from lexinvariant.decipher.solve import Solver
-from lexinvariant.decipher.verdict import classifier_input
+from lexinvariant.decipher.verdict import KINDS_IN_ORDER, classifier_input
 
 ENGLISH = load_language()
 PLAIN = (
@@ -268,3 +268,15 @@ def test_a_language_is_fitted_by_one_command(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("text", ["b", "abab", "aabbccdd" * 3])
 def test_a_few_symbols_are_no_homophones(text: str) -> None:
     assert "homophonic" not in Solver(use_judge=False).read([text])[0].verdict.kinds
+
+
+@pytest.mark.parametrize("text", ["abc", "zebra", "Wkh fdw"])
+def test_a_key_that_follows_the_alphabet_is_one_key_and_no_mixture(solver: Solver, text: str) -> None:
+    found = solver.read([text])[0]
+    assert found.verdict.kind in KINDS_IN_ORDER
+    number = {letter: i for i, letter in enumerate(ENGLISH.letters)}
+    pairs = {(number[symbol], number[plain]) for symbol, plain in found.key.items()}
+    affine = [(a, b) for a in range(1, 26) for b in range(26) if all((a * x + b) % 26 == y for x, y in pairs)]
+    assert affine
+    if found.verdict.kind == "plain":
+        assert found.plaintext == text

@@ -19,7 +19,7 @@ from lexinvariant.decipher.features import measure
 from lexinvariant.decipher.language import Evidence
 from lexinvariant.decipher.search import Candidates, SearchProblem
 from lexinvariant.decipher.spacing import LONGEST, put_spaces
-from lexinvariant.decipher.verdict import MOST_UNREAD, Kind, Reading, Verdict, verdict_on
+from lexinvariant.decipher.verdict import KINDS_IN_ORDER, MOST_UNREAD, Kind, Reading, Verdict, verdict_on
 
 FOREIGN_SCRIPT_ODDS = 1 / 20
 """That letters of another script are signs for this language, beside that they are a language of their own."""
@@ -160,6 +160,9 @@ class KeyPosterior:
             share_SV[np.arange(self.problem.n_symbols), key_S] += weight
         if self.puzzle.is_homophonic:
             letter_S = np.argmax(share_SV, axis=1)
+        elif self.kind in KINDS_IN_ORDER:  # there are few such keys, and a mixture of two is none of them
+            share_NS = share_SV[np.arange(self.problem.n_symbols), self.candidates.key_NS]
+            letter_S = self.candidates.key_NS[np.argmax(share_NS @ self.puzzle.count_S)]
         else:
             _, letter_S = linear_sum_assignment(self.puzzle.count_S[:, None] * share_SV, maximize=True)
         return letter_S, share_SV[np.arange(len(letter_S)), letter_S], weight_N

@@ -20,7 +20,6 @@ from lexinvariant.decipher.search import Candidates, SearchProblem
 from lexinvariant.decipher.verdict import Kind
 
 Ids = NDArray[np.integer]
-KINDS_IN_ORDER: tuple[Kind, ...] = ("plain", "atbash", "caesar", "affine")
 _BEGINNING = 100  # symbols on which all keys are compared
 _KEPT = 20  # the best of them, compared on the whole text
 

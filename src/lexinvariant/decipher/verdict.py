@@ -35,6 +35,8 @@ Kind = Literal[
     "other-language",
     "random",
 ]
+KINDS_IN_ORDER: tuple[Kind, ...] = ("plain", "atbash", "caesar", "affine")
+"""Those whose keys follow the order of the alphabet."""
 Status = Literal["read", "doubtful", "unread"]
 LEAST_READ, MOST_UNREAD = 0.9, 0.1
 """Probabilities from which on a text is said to be read, and up to which it is said not to be."""

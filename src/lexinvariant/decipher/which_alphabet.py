@@ -11,8 +11,8 @@ from itertools import chain, pairwise
 from lexinvariant.decipher.alphabet import Alphabet, Puzzle
 from lexinvariant.decipher.decipherment import KeyPosterior
 from lexinvariant.decipher.notation import OF_CHARACTERS
-from lexinvariant.decipher.ordered_keys import KINDS_IN_ORDER
 from lexinvariant.decipher.text_reading import Solution
+from lexinvariant.decipher.verdict import KINDS_IN_ORDER
 from lexinvariant.decipher.which_language import (
     CERTAIN,
     ENOUGH,
