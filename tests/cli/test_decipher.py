@@ -48,7 +48,7 @@ def test_the_plaintext_comes_first_then_the_key_and_how_sure(capsys: pytest.Capt
     assert main(["decipher", CIPHER, "--top", "0", "--crib", "h=e", "--crib", "W=T"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith(
-        PLAIN + "\n\nA Caesar cipher: English, every letter moved 3 places on (ROT-3).\nkey:  d=a "
+        PLAIN + "\n\nA Caesar cipher: English, every letter shifted by 3 (ROT-3).\nkey:  d=a "
     )
     assert "\nwhy:  The reading costs " in shown
     assert "h=e 100%" in shown
@@ -83,7 +83,7 @@ def test_a_key_word_is_told_and_letters_keep_their_case(capsys: pytest.CaptureFi
     turning = "".join(c.upper() if plain.isupper() else c for c, plain in zip(turning, PLAIN, strict=True))
     assert main(["decipher", turning]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"{PLAIN}\n\nA Vigenere cipher: English, letters moved on by the key word lemon")
+    assert out.startswith(f"{PLAIN}\n\nA Vigenere cipher: English, letters shifted by the key word lemon")
     assert "\nkey:" not in out
     assert main(["decipher", turning, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -218,7 +218,7 @@ def test_the_verdict_comes_first_and_says_why(visit: Any) -> None:
     settle(page)
     assert (
         page.inner_text("#verdict-sentence")
-        == "A Caesar cipher: English, every letter moved 3 places on (ROT-3)."
+        == "A Caesar cipher: English, every letter shifted by 3 (ROT-3)."
     )
     assert page.inner_text("#verdict-figure") == "Over 99% of the symbols are expected to be right."
     assert page.get_attribute("#verdict", "data-status") == "read"

@@ -63,24 +63,24 @@ class KindFacts:
 KINDS: Mapping[Kind, KindFacts] = {
     "substitution": KindFacts("a simple substitution", "every symbol stands for one letter of {language}"),
     "plain": KindFacts("plain text", "this is {language} already"),
-    "caesar": KindFacts("a Caesar cipher", "{language}, every letter moved {shift} places on (ROT-{shift})"),
+    "caesar": KindFacts("a Caesar cipher", "{language}, every letter shifted by {shift} (ROT-{shift})"),
     "atbash": KindFacts("an Atbash cipher", "{language} with the alphabet turned round"),
     "affine": KindFacts("an affine cipher", "{language}, letter number x written as number {a} x + {b}"),
     "vigenere": KindFacts(
-        "a Vigenere cipher", "{language}, letters moved on by the key word {key} (period {period})"
+        "a Vigenere cipher", "{language}, letters shifted by the key word {key} (period {period})"
     ),
     "variant-beaufort": KindFacts(
-        "a variant Beaufort cipher", "{language}, letters moved back by the key word {key} (period {period})"
+        "a variant Beaufort cipher", "{language}, letters shifted back by the key word {key} (period {period})"
     ),
     "beaufort": KindFacts(
         "a Beaufort cipher", "{language}, letters taken from the key word {key} (period {period})"
     ),
     "gronsfeld": KindFacts(
-        "a Gronsfeld cipher", "{language}, letters moved on by the digits {key} (period {period})"
+        "a Gronsfeld cipher", "{language}, letters shifted by the digits {key} (period {period})"
     ),
     "porta": KindFacts("a Porta cipher", "{language}, with the key word {key} or its like (period {period})"),
     "polyalphabetic": KindFacts(
-        "a Vigenere cipher or one of its kin", "several alphabets in turn, with period {period}"
+        "a Vigenere cipher or a relative", "several alphabets in turn, with period {period}"
     ),
     "columnar": KindFacts(
         "a columnar transposition",
