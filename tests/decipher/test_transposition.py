@@ -49,7 +49,7 @@ def test_a_text_without_its_first_letter_is_hardly_a_rival() -> None:
     ).replace(" ", "")
     found = read(classical.columnar(plain, [3, 0, 5, 2, 6, 1, 4])).decipherment(top=0)
     assert found.plaintext == plain
-    assert found.right > 0.9
+    assert found.right > 0.85
 
 
 def test_spaces_and_capitals_may_be_moved_like_letters() -> None:

