@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lexinvariant.decipher.classical import columnar, polyalphabetic
+from lexinvariant.decipher.classical import affine, columnar, polyalphabetic
 from lexinvariant.text.letters import unspaced
 from lexinvariant.web.examples import NOTE
 from tests.decipher.test_which_alphabet import C
@@ -292,6 +292,23 @@ def test_what_no_key_of_symbols_gives_is_shown_as_the_server_read_it(
     assert shown(page) == (reading["plaintext"], reading["plaintext"])
     n_letters = page.locator("#stage .cell:not(.kept)").count()
     assert n_letters == len(reading["letter_confidence"])  # each has its own
+
+
+def test_accents_that_a_reading_leaves_out_are_read_as_the_letters_below_them(visit: Any, site: Site) -> None:
+    plain = (
+        "Venez demain matin au vieux moulin sur la rivière, avant que les marchands n'ouvrent leurs étals."
+    )
+    text = affine(plain, 1, 3)
+    reading = site.post("/api/decipher", {"text": text, "language": "french"}).json
+    assert reading["folded"]
+    page = visit()
+    page.get_by_label("Language").select_option("french")
+    decipher(page, text, "auto")
+    assert shown(page) == (reading["plaintext"], reading["plaintext"])
+    assert page.locator("#stage .cell.unread").count() == 0
+    assert set(page.locator("#rows button .from").all_inner_texts()) == set(reading["key"])
+    move(page, len(text))  # what the model itself believes, in small letters where the text has them
+    assert shown(page)[1][1:].islower()
 
 
 def test_a_text_that_no_key_of_symbols_gives_is_not_played_as_if_one_did(visit: Any) -> None:

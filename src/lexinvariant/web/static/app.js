@@ -86,10 +86,12 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
 // Of a reading without a key of symbols there is nothing to play: the model believes in such a key.
 const atOnce = (reading) => calm() || isKeyless(reading);
 
-// A trace shows the model alone, which places no words, and finds out neither a language nor what was enciphered.
-const ofModel = ({ crib_words: _, ...question }, { verdict, alphabet }) => ({
+// A trace shows the model alone, which places no words, and finds out neither a language nor its spelling nor what was
+// enciphered.
+const ofModel = ({ crib_words: _, ...question }, { verdict, alphabet, folded }) => ({
   ...question,
   language: verdict.language ?? question.language,
+  folded,
   alphabet: question.alphabet === "auto" ? alphabet : question.alphabet,
 });
 
