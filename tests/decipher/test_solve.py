@@ -175,6 +175,7 @@ def test_what_a_reading_tells(reading: Decipherment) -> None:
         "seconds",
         "letter_confidence",
         "alphabet",
+        "folded",
     }
     assert set(told) == own
     assert told["letter_confidence"] == []

@@ -139,6 +139,19 @@ def test_a_trace_can_take_the_text_apart_as_the_reading_does(site: Site) -> None
     assert set(site.post("/api/trace", asked).json["symbols"]) != set(trace["symbols"])
 
 
+def test_a_trace_can_be_in_the_spelling_of_the_reading(site: Site) -> None:
+    asked = {"text": "Yhqhc ghpdlq pdwlq dx ylhxa prxolq vxu od ulylèuh, hw Eulhq.", "language": "french"}
+    reading = site.post("/api/decipher", asked).json
+    assert (reading["verdict"]["kind"], reading["folded"]) == ("caesar", True)
+    trace = site.post("/api/trace", asked | {"folded": reading["folded"]}).json
+    assert set(trace["symbols"]) == set(reading["key"])
+    assert "è" in site.post("/api/trace", asked).json["symbols"]
+    assert not site.post("/api/decipher", {"text": TEXT}).json["folded"]
+    english = {"text": TEXT, "alphabet": "letters"}  # it has one spelling
+    traced, folded = (site.post("/api/trace", english | more).json for more in ({}, {"folded": True}))
+    assert folded["table"] == traced["table"]
+
+
 def test_the_examples(site: Site) -> None:
     examples = {example["name"]: example for example in site.get("/api/examples").json["examples"]}
     assert [examples[paper.name.lower()]["text"] for paper in PAPER_TEXTS] == [

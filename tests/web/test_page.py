@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lexinvariant.decipher.classical import affine, columnar, polyalphabetic
+from lexinvariant.text.letters import unspaced
+from lexinvariant.web.examples import NOTE
 from tests.decipher.test_which_alphabet import C
 
 if TYPE_CHECKING:
@@ -20,6 +23,11 @@ playwright = pytest.importorskip(
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt install chromium")
 TEXT = "Ubzk zk rnz vfnvrl. Dcoo zd rl erl bfokv?"
+SENTENCE = NOTE[: NOTE.index(".") + 1]  # it fits the model's context
+
+
+def in_groups(letters: str, size: int = 5) -> str:
+    return " ".join(letters[start : start + size] for start in range(0, len(letters), size))
 
 
 @pytest.fixture(scope="module")
@@ -252,6 +260,55 @@ def test_a_text_whose_letters_alone_were_read_is_shown_with_all_else_as_it_is(vi
     begins = page.text_content("#plaintext")  # as much as fits the model's context
     assert len(begins) > 100
     assert C.startswith(begins)
+
+
+def shown(page: Any) -> tuple[str, str]:
+    """The text as it is seen, and as it is said."""
+    cells = "all => all.map(e => e.className === 'gap' ? ' ' : e.firstChild.textContent).join('')"
+    return page.eval_on_selector_all("#stage .cell, #stage .gap", cells), page.text_content("#plaintext")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SENTENCE[::-1],
+        SENTENCE.replace("keeper", "π keeper")[::-1],  # a letter that was not enciphered
+        columnar(SENTENCE, [3, 0, 5, 2, 6, 1, 4]),  # with its spaces and points
+        in_groups(columnar(unspaced(SENTENCE), [3, 0, 5, 2, 6, 1, 4])),
+        polyalphabetic(
+            SENTENCE.lower().replace("keeper", "π keeper"), [11, 0, 13, 19, 4, 17, 13], "vigenere"
+        ),
+    ],
+    ids=["reversed", "reversed-with-pi", "columns", "columns-in-groups", "vigenere-with-pi"],
+)
+def test_what_no_key_of_symbols_gives_is_shown_as_the_server_read_it(
+    visit: Any, site: Site, text: str
+) -> None:
+    reading = site.post("/api/decipher", {"text": text}).json
+    assert reading["verdict"]["status"] == "read"
+    assert reading["letter_confidence"]
+    page = visit()
+    decipher(page, text, "auto")
+    assert shown(page) == (reading["plaintext"], reading["plaintext"])
+    n_letters = page.locator("#stage .cell:not(.kept)").count()
+    assert n_letters == len(reading["letter_confidence"])  # each has its own
+
+
+def test_accents_that_a_reading_leaves_out_are_read_as_the_letters_below_them(visit: Any, site: Site) -> None:
+    plain = (
+        "Venez demain matin au vieux moulin sur la rivière, avant que les marchands n'ouvrent leurs étals."
+    )
+    text = affine(plain, 1, 3)
+    reading = site.post("/api/decipher", {"text": text, "language": "french"}).json
+    assert reading["folded"]
+    page = visit()
+    page.get_by_label("Language").select_option("french")
+    decipher(page, text, "auto")
+    assert shown(page) == (reading["plaintext"], reading["plaintext"])
+    assert page.locator("#stage .cell.unread").count() == 0
+    assert set(page.locator("#rows button .from").all_inner_texts()) == set(reading["key"])
+    move(page, len(text))  # what the model itself believes, in small letters where the text has them
+    assert shown(page)[1][1:].islower()
 
 
 def test_a_text_that_no_key_of_symbols_gives_is_not_played_as_if_one_did(visit: Any) -> None:

@@ -68,7 +68,9 @@ class Decipherment:
     """Where no key of symbols gives the plaintext (several alphabets, other places): for every letter of it in turn,
     the probability that it is right. `key` and `confidence` are empty then."""
     alphabet: Alphabet = "auto"
-    """With which alphabet (alphabet.py) the text is taken apart in the same way again."""
+    """With which alphabet (alphabet.py) the text is taken apart in the same way again..."""
+    folded: bool = False
+    """... and whether in the language's spelling in fewer letters."""
 
     def to_json(self) -> dict[str, Any]:
         """As `lexinvariant decipher --json` prints it."""
@@ -203,6 +205,7 @@ class KeyPosterior:
             cells=puzzle.cells,
             symbol_of={cell: name for cell in set(puzzle.cells) if (name := puzzle.symbol(cell)) is not None},
             alphabet=puzzle.alphabet,
+            folded=puzzle.language.is_folded,
         )
 
     def _spaced(self, key: Mapping[str, str]) -> str | None:

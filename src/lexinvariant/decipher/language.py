@@ -266,6 +266,11 @@ class Language:
         folder = self.folder / FOLDED_FOLDER
         return (self, _read(folder)) if (folder / LANGUAGE_FILE).is_file() else (self,)
 
+    @property
+    def is_folded(self) -> bool:
+        """Whether this is the spelling in fewer letters."""
+        return self.folder.name == FOLDED_FOLDER
+
     def save(self) -> None:
         """Write language.json to the folder."""
         values = dataclasses.asdict(self)

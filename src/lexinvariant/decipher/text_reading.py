@@ -105,6 +105,7 @@ class TextReading:
             symbol_of={},
             letter_confidence=tuple(round(float(p), 4) for p in sure_N[letter_N]),
             alphabet=puzzle.alphabet,
+            folded=puzzle.language.is_folded,
         )
 
 

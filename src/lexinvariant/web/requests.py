@@ -80,7 +80,11 @@ class DecipherRequest(CipherRequest, frozen=True):
 
 
 class TraceRequest(CipherRequest, frozen=True):
-    """Asks for what was known of the key after every symbol; for the language, `auto` means English here."""
+    """Asks for what was known of the key after every symbol; for the language, `auto` means English here, and `folded`
+    its spelling in fewer letters.
+    """
+
+    folded: Flag = False
 
 
 class WordsRequest(msgspec.Struct, frozen=True):

@@ -85,8 +85,11 @@ class Service:
             "notation": question.notation,
         }
         language = _language(question.language)
-        if not isinstance(question, DecipherRequest):
+        if isinstance(question, TraceRequest):
+            if question.folded:
+                language = (language or load_language()).spellings[-1]
             return trace(self.model, question.text, **known, language=language).to_json()
+        assert isinstance(question, DecipherRequest)
         known |= {"crib_words": question.crib_words, "top": question.top}
         solver = self.solver if language is None else Solver(self.model, language=language)
         found = solver.read([question.text], **known)[0]

@@ -5,6 +5,7 @@ import { calm, find, make, percent, said, shown, signs } from "./dom.js";
 import { chips, press } from "./examples.js";
 import { HeatMap } from "./heatmap.js";
 import { Inspector } from "./inspector.js";
+import { layOut } from "./layout.js";
 import { Player } from "./player.js";
 import { link, shared } from "./share.js";
 import { Stage } from "./stage.js";
@@ -14,7 +15,7 @@ import { Trace } from "./trace.js";
 import { figure, isKeyless, isUnread, language, named, showVerdict, showWaiting } from "./verdict.js";
 import { Words } from "./words.js";
 
-const state = { asked: null, reading: null, trace: null, truth: null, cribs: {}, marked: -1, waiting: null };
+const state = { asked: null, reading: null, trace: null, text: null, truth: null, cribs: {}, marked: -1, waiting: null };
 const stage = new Stage(find("stage"), (row) => row >= 0 && mark(row, false));
 const map = new HeatMap((row, focusPin, character) => mark(row, focusPin, character));
 const player = new Player(show, rest);
@@ -58,9 +59,10 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
     const trace = await post("/api/trace", ofModel(question, reading), waiting.signal);
     if (waiting !== state.waiting) return;
     const marked = stay && state.marked >= 0 ? state.trace.rows[state.marked].symbol : focus;
-    Object.assign(state, { asked: request, reading, truth, trace: new Trace(trace, reading) });
+    state.trace = new Trace(trace, reading);
+    Object.assign(state, { asked: request, reading, truth, text: layOut(reading, state.trace) });
     build(marked);
-    if (stay) player.go(Math.min(player.position, player.n + 1));
+    if (stay && !isKeyless(reading)) player.go(Math.min(player.position, player.n + 1));
     else if (atOnce(reading)) player.go(player.n + 1);
     else player.go(0);
     if (stay || atOnce(reading)) rest();
@@ -84,10 +86,12 @@ async function ask(request, { truth = null, focus = null, stay = false } = {}) {
 // Of a reading without a key of symbols there is nothing to play: the model believes in such a key.
 const atOnce = (reading) => calm() || isKeyless(reading);
 
-// A trace shows the model alone, which places no words, and finds out neither a language nor what was enciphered.
-const ofModel = ({ crib_words: _, ...question }, { verdict, alphabet }) => ({
+// A trace shows the model alone, which places no words, and finds out neither a language nor its spelling nor what was
+// enciphered.
+const ofModel = ({ crib_words: _, ...question }, { verdict, alphabet, folded }) => ({
   ...question,
   language: verdict.language ?? question.language,
+  folded,
   alphabet: question.alphabet === "auto" ? alphabet : question.alphabet,
 });
 
@@ -103,7 +107,7 @@ function preview({ text, notation }) {
   player.pause(false);
   only("result");
   find("result").classList.add("waiting");
-  find("result").classList.remove("keyless");
+  find("result").classList.remove("keyless", "moved");
   const cells = symbols(text, notation).slice(0, 512);
   stage.build(cells, cells.map((cell) => (/\s/.test(cell) ? -1 : 0)));
   find("moment").textContent = "reading…";
@@ -114,14 +118,15 @@ function preview({ text, notation }) {
 // ---- showing
 
 function build(symbol) {
-  const { trace, reading } = state;
+  const { trace, reading, text } = state;
   find("result").classList.remove("waiting");
   find("result").classList.toggle("keyless", isKeyless(reading));
+  find("result").classList.toggle("moved", text.moved);
   find("map-about").textContent = isKeyless(reading)
     ? "In this cipher no symbol stands for the same letter throughout: there is no key of symbols to show, and nothing to pin."
     : "Each row is a symbol of the cipher, each column a character it may stand for.";
   showVerdict(reading);
-  stage.build(trace.cells, trace.rowAt, trace.isCapital);
+  stage.build(text.cells, text.rowAt);
   map.build(trace);
   player.build(trace);
   const notes = [reading.note, trace.note].filter(Boolean).join(" ");
@@ -165,13 +170,15 @@ function looks(values) {
   });
 }
 
-// Where no key of symbols gives the plaintext (several alphabets, other places): its letters, in the places of symbols.
-function letters() {
-  const { trace, reading } = state;
-  if (!isKeyless(reading)) return null;
-  const plain = [...reading.plaintext.toLowerCase()].filter((c) => /\p{L}/u.test(c));
-  let next = 0;
-  return trace.rowAt.map((r) => (r < 0 ? null : { plain: plain[next], p: reading.letter_confidence[next++] }));
+// What each cell of the text is taken for now, with its capitals: before the end by its symbol's row, and then as the
+// server has written it.
+function taken(now) {
+  const { trace, text } = state;
+  return text.rowAt.map((r, t) => {
+    if (r < 0 || t >= player.length) return null;
+    if (!player.solved) return now[r]?.plain && trace.isCapital(t) ? { ...now[r], plain: now[r].plain.toUpperCase() } : now[r];
+    return { plain: text.pieces[t], p: text.sure ? text.sure[t] : now[r].p, pinned: !text.sure && now[r].pinned };
+  });
 }
 
 function show() {
@@ -181,7 +188,7 @@ function show() {
   const room = state.values?.length === trace.size ? state.values : undefined;
   const values = (state.values = player.solved ? trace.solution(room) : trace.at(position, room));
   const now = looks(values);
-  stage.show(now, player.length, state.marked, letters());
+  stage.show(taken(now), player.length, state.marked);
   map.show(values, now, state.marked, player.solved);
   if (state.marked >= 0) inspector.show(values, now[state.marked], player.length);
   const read = trace.share(values, player.length);
@@ -202,12 +209,8 @@ function rest() {
   show();
   if (!state.trace) return;
   map.describe();
-  const [now, each] = [map.looks, letters()];
-  const text = state.trace.cells.map((cell, t) => {
-    const r = state.trace.rowAt[t];
-    const plain = t < player.length ? (each ? each[t] : now[r])?.plain : null;
-    return r < 0 ? cell : !plain ? "·" : state.trace.isCapital(t) ? plain.toUpperCase() : plain;
-  });
+  const each = taken(map.looks);
+  const text = state.text.cells.map((cell, t) => (state.text.rowAt[t] < 0 ? cell : (each[t]?.plain ?? "·")));
   find("plaintext").textContent = text.join("");
 }
 

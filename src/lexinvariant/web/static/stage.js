@@ -14,9 +14,8 @@ export class Stage {
     });
   }
 
-  // Cells for a text of which nothing is read yet; where spaces are kept, words stay together. `isCapital` tells
-  // whether a cell is the capital of its row's symbol, so that what it stands for is one, too.
-  build(cells, rowAt, isCapital = () => false) {
+  // Cells for a text of which nothing is read yet; where spaces are kept, words stay together.
+  build(cells, rowAt) {
     this.cells = [];
     const tokens = cells.some(isWord);
     const lines = [[]];
@@ -38,15 +37,14 @@ export class Stage {
       word.append(cell);
       if (rowAt[t] >= 0 && rowAt.every((r) => r >= 0)) word = null; // no spaces known: it may break anywhere
       if (rowAt[t] >= 0 && symbol === "\n") lines.push([]);
-      this.cells.push({ cell, plain, symbol: shown(symbol), text: plain.textContent, grade: "unread", capital: isCapital(t) });
+      this.cells.push({ cell, plain, symbol: shown(symbol), text: plain.textContent, grade: "unread" });
     });
     this.rowAt = rowAt;
     this.element.replaceChildren(...lines.map((line) => make("div", { class: "line" }, ...line)));
   }
 
-  // `looks[row]` is {plain, p, pinned}, or `each[t]` where no key of symbols gives the text; symbols from `length` on are
-  // not read yet.
-  show(looks, length, marked, each = null) {
+  // `looks[t]` is {plain, p, pinned}, or null where nothing is known; symbols from `length` on are not read yet.
+  show(looks, length, marked) {
     const moving = !calm();
     this.cells.forEach((entry, t) => {
       if (!entry) return;
@@ -54,8 +52,8 @@ export class Stage {
       const { cell, plain } = entry;
       cell.classList.toggle("kept-unread", row < 0 && t >= length);
       if (row < 0) return;
-      const look = t < length ? (each ? each[t] : looks[row]) : null;
-      const text = !look?.plain ? entry.symbol : shown(entry.capital ? look.plain.toUpperCase() : look.plain);
+      const look = looks[t];
+      const text = look?.plain ? shown(look.plain) : entry.symbol;
       const graded = look?.plain ? (look.pinned ? "pinned" : grade(look.p)) : "unread";
       if (text !== entry.text) {
         plain.textContent = entry.text = text;

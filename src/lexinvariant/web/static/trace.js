@@ -40,7 +40,8 @@ export class Trace {
     for (let f = 0; f < this.lengths.length; f++)
       for (const { s } of rows) for (const { c } of columns) this.table[to++] = c < nC ? table[(f * nS + s) * nC + c] / 255 : 0;
 
-    this.isCapital = (t) => this.rowAt[t] >= 0 && this.cells[t] !== this.rows[this.rowAt[t]].symbol;
+    // A cell that is not its row's symbol is that in capitals, or with an accent that the spelling leaves out.
+    this.isCapital = (t) => this.rowAt[t] >= 0 && this.cells[t] !== this.rows[this.rowAt[t]].symbol && this.cells[t] !== this.cells[t].toLowerCase();
     this.places = this.rows.map(() => []);
     this.rowAt.forEach((r, t) => r >= 0 && this.places[r].push(t));
     this.readable = this.lengths.map((length, f) => this.share(this.frame(f), length));
