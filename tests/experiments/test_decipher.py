@@ -1,13 +1,24 @@
 """Solvers of ciphers side by side: the measures against oracles, and what is written and shown."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lexinvariant.decipher.kind_samples import Cipher
+from lexinvariant.decipher.language import load_language
+from lexinvariant.decipher.samples import Sample
+from lexinvariant.decipher.solve import Solver
 from lexinvariant.errors import UserError
-from lexinvariant.experiments.decipher import Options, error_rate, interval, key_accuracy, reliability
+from lexinvariant.experiments.decipher import (
+    Options,
+    error_rate,
+    interval,
+    key_accuracy,
+    occurrences_right,
+    reliability,
+)
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.report.draw import save
 from lexinvariant.results.cipher_kinds import KindSolver, KindVerdicts
@@ -41,6 +52,14 @@ def test_reliability_counts_by_bin() -> None:
     assert row.symbols_right == [0, 0, 0, 0, 0, 1, 0, 1]
     assert row.occurrences_right == [0, 0, 0, 0, 0, 2, 0, 4]
     assert row.sure[5] == pytest.approx(1.87)
+
+
+def test_a_symbol_is_right_if_it_is_wherever_it_stands_with_an_accent_or_without() -> None:
+    """In a spelling without accents è and é are the symbol e, which no character of the ciphertext may be."""
+    found = Solver(language=load_language("french")).read(["xyz"], top=0)[0]
+    symbol_of = {"è": "e", "é": "e", "b": "b"}
+    found = replace(found, plaintext="uubu", confidence={"e": 0.9, "b": 0.8}, symbol_of=symbol_of)
+    assert occurrences_right(Sample("uvbu", "èéb?"), found) == {"e": [True, False], "b": [True]}
 
 
 def test_every_solver_reads_the_same_texts_and_the_section_is_drawn_from_it(tmp_path: Path) -> None:

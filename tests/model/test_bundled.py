@@ -36,7 +36,7 @@ def size(folder: Path) -> int:
 
 def test_they_are_as_small_as_they_are_said_to_be() -> None:
     assert size(WEIGHTS / "char-small") <= 25_000_000
-    assert size(WEIGHTS / "languages" / "english") <= 10_300_000  # 3.0 of tables, 7.2 of the judge
+    assert size(WEIGHTS / "languages" / "english") <= 10_500_000  # 3.2 of tables, 7.2 of the judge
 
 
 @pytest.mark.parametrize(

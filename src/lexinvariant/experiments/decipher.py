@@ -207,12 +207,24 @@ def _measure_ours(recorder: Recorder, solver: Solver, texts: _Texts) -> None:
     _write(recorder, OURS, texts, [decipherment.plaintext for decipherment in found], seconds)
     sure, right, weight = [], [], []
     for sample, decipherment in zip(texts.samples, found, strict=True):
-        truth = dict(zip(sample.cipher, sample.plain, strict=True))
+        right_of = occurrences_right(sample, decipherment)
         for symbol, p in decipherment.confidence.items():
             sure.append(p)
-            right.append(decipherment.key[symbol] == truth[symbol])
-            weight.append(sample.cipher.count(symbol))
+            right.append(all(right_of[symbol]))
+            weight.append(len(right_of[symbol]))
     recorder.write(reliability(texts.setting, texts.length, sure, right, weight))
+
+
+def occurrences_right(sample: Sample, decipherment: Decipherment) -> dict[str, list[bool]]:
+    """For every symbol of the key, whether it is read rightly wherever it stands. A spelling without accents takes
+    several characters of the ciphertext for one symbol.
+    """
+    out: dict[str, list[bool]] = {symbol: [] for symbol in decipherment.confidence}
+    for cell, true, plain in zip(sample.cipher, sample.plain, decipherment.plaintext, strict=True):
+        symbol = decipherment.symbol_of.get(cell)
+        if symbol in out:
+            out[symbol].append(plain == true)
+    return out
 
 
 def reliability(
