@@ -13,6 +13,7 @@ from lexinvariant.cli.main import main
 from lexinvariant.decipher import solve
 from lexinvariant.decipher.alphabet import make_puzzle
 from lexinvariant.decipher.build_language import build_language
+from lexinvariant.decipher.fit_calibration import ValidationText, fit_calibrations
 from lexinvariant.decipher.language import Language, load_language
 from lexinvariant.decipher.samples import draw_samples
 from lexinvariant.decipher.solve import Solver
@@ -140,6 +141,14 @@ def test_a_calibration_is_fitted_again(made_up: Language, tmp_path: Path) -> Non
     assert fitted.spaced.slope != 9.0 and fitted.spaced.fit == calibrations.spaced.fit
     assert replace(fitted, spaced=calibrations.spaced) == calibrations
     assert main([*command, "--only", "judge_spaced"]) == 2  # it has no judge
+
+
+def test_a_calibration_is_not_fitted_on_nothing(tmp_path: Path) -> None:
+    """What is said again and again is not shown to the judge."""
+    english = load_language()
+    text = ValidationText(english, ["the same words again and " * 40], n=1)
+    with pytest.raises(UserError, match="give more text"):
+        fit_calibrations(english, None, text, lambda line: None, ["judge_spaced"])
 
 
 def test_a_language_that_nobody_speaks_is_deciphered(made_up: Language) -> None:

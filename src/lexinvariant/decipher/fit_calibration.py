@@ -72,6 +72,10 @@ def fit_calibrations(
                 posterior = solver.key_posterior(sample.cipher, **solver_options(setting))
                 if posterior.evidence == evidence:
                     found.append((sample, posterior))
+        if not found:
+            raise UserError(
+                f"Nothing in this text was read as {evidence} would: give more text, or more --texts."
+            )
         before = language.calibrations.of(evidence)
         fits = [(*_fit_at(found, Calibration(beta, 1.0, 0.0, before.fit)), beta) for beta in TEMPERATURES]
         loss, slope, shift, beta = min(fits)
