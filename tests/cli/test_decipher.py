@@ -105,9 +105,10 @@ def test_many_puzzles_in_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     ]
     lines = [json.dumps({"text": CIPHER, "name": "first"}), json.dumps({"text": PLAIN})]
     (tmp_path / "puzzles").write_text("\n".join(lines))
-    assert main(["decipher", "--file", str(tmp_path / "puzzles"), "--many", "--json"]) == 0
+    assert main(["decipher", "--file", str(tmp_path / "puzzles"), "--many", "--json", "--crib", "q=n"]) == 0
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["name"], one["verdict"]["kind"]) for one in told] == [("first", "caesar"), ("2", "plain")]
+    assert [one["note"] for one in told] == [None, "The text has no 'q': a crib for that changes nothing."]
     (tmp_path / "puzzles").write_text('{"text": 3}')
     assert main(["decipher", "--file", str(tmp_path / "puzzles"), "--many"]) == 2
     assert "Line 1 is not a puzzle" in capsys.readouterr().err

@@ -81,11 +81,19 @@ def test_codes_of_few_signs_are_groups_and_pairs() -> None:
     assert len(split_symbols(squares)) == 25
 
 
+def test_groups_of_dots_and_dashes_that_are_no_morse_code_are_symbols() -> None:
+    code = "..-.. .-. - .-.-.-.-. / ..-.."
+    assert detect(code) == "tokens"
+    assert split_symbols(code) == ["..-..", ".-.", "-", ".-.-.-.-.", " ", "..-.."]
+    for text in (code, "abc", "hello there"):
+        with pytest.raises(UserError, match="not Morse code"):
+            split_symbols(text, "morse")
+
+
 def test_somebody_may_know_better() -> None:
     assert split_symbols("2 7 23", "characters") == "2 7 23"
     assert split_symbols("ab cd", "tokens") == ["ab", "cd"]
     assert split_symbols("ab cd", "pairs") == ["ab", "cd"]
-    assert split_symbols("abc", "morse") == "abc"
     assert (
         split_symbols("SGk=", "base64")
         == split_symbols("48 69", "hex")

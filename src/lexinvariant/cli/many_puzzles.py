@@ -78,8 +78,7 @@ def read_many(
             advance(len(batch))
     if as_json:
         for puzzle, result in zip(puzzles, found, strict=True):
-            told = {"error": str(result)} if isinstance(result, UserError) else result.to_json()
-            print(json.dumps({"name": puzzle.name} | told, ensure_ascii=False))
+            print(json.dumps({"name": puzzle.name} | _told(result, options), ensure_ascii=False))
     else:
         _show(puzzles, found, console)
     return sum(isinstance(result, UserError) or result.verdict.status == "unread" for result in found)
@@ -94,6 +93,15 @@ def _read(
         if len(batch) == 1:
             return [error]
         return [result for puzzle in batch for result in _read(solver, [puzzle], options)]
+
+
+def _told(result: Decipherment | UserError, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What `--json` answers for one text alone."""
+    from lexinvariant.decipher.arguments import note_on_cribs  # not for --help
+
+    if isinstance(result, UserError):
+        return {"error": str(result)}
+    return result.to_json() | {"note": note_on_cribs(result, options["cribs"], options["crib_words"])}
 
 
 def _show(puzzles: Sequence[Puzzle], found: Sequence[Decipherment | UserError], console: Console) -> None:

@@ -19,6 +19,7 @@ from collections import Counter
 from typing import Literal
 
 from lexinvariant.decipher.encodings import decode, detect_encoding
+from lexinvariant.errors import UserError
 
 Notation = Literal[
     "auto", "characters", "numbers", "pairs", "tokens", "morse", "base64", "hex", "binary", "codes"
@@ -62,7 +63,7 @@ def detect(text: str) -> Notation:
     plain = signs - set(WORD_MARKS)
     tokens = re.split(rf"[\s{WORD_MARKS}]+", text)
     if len(tokens) > 1 and plain <= set(DOTS + DASHES) and plain & set(DOTS) and plain & set(DASHES):
-        return "morse"
+        return "tokens" if _morse_code(text) is None else "morse"  # such as Morse code of another script
     if len(plain) == 2 and len(set(tokens)) >= LEAST_TOKENS:
         in_code = len(set(map(len, tokens))) > 1 and _morse_code(text) is not None
         return "morse" if in_code else "tokens"
@@ -115,8 +116,9 @@ def split_symbols(text: str, notation: Notation = "auto") -> str | list[str]:
         case "tokens":
             return _with_breaks(re.split(rf"([\s{WORD_MARKS}]+)", text.strip()), WORD_MARKS)
         case "morse":
-            code = _morse_code(text)
-            return _signs(text) if code is None else code
+            if (code := _morse_code(text)) is None:
+                raise UserError("The text is not Morse code: give another notation, or auto to detect it.")
+            return code
         case "base64" | "hex" | "binary" | "codes":
             return split_symbols(decode(text, notation))  # which may be numbers, Morse code, or encoded again
         case _:
