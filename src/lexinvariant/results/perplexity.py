@@ -17,7 +17,7 @@ sequences can dominate."""
 AVERAGINGS: tuple[Averaging, ...] = get_args(Averaging)
 
 RESAMPLES = 1000
-NEW_MATTERS = 0.02
+NEW_MATTERS = 0.05
 """Where this share of the tokens at the end of the context is new, losses on new and seen tokens are shown apart."""
 
 
