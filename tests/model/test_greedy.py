@@ -99,6 +99,20 @@ def test_neither_batch_size_nor_neighbours_nor_padding_change_a_continuation() -
     np.testing.assert_array_equal(alone[0], expected[3])
 
 
+def test_prompts_that_would_not_fit_into_memory_together_are_read_a_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    params, config = model("permuted", "seen")
+    done: list[int] = []
+    expected = greedy_tokens(params, config, PROMPTS, 4, draws=3, advance=done.append)
+    assert done == [len(PROMPTS)]
+    monkeypatch.setattr("lexinvariant.model.greedy.MOST_BYTES", 1)
+    done.clear()
+    alone = greedy_tokens(params, config, PROMPTS, 4, draws=3, advance=done.append)
+    assert done == [1] * len(PROMPTS)
+    np.testing.assert_array_equal(alone, expected)
+
+
 def test_a_renamed_prompt_is_continued_by_the_renamed_continuation() -> None:
     params, config = model("permuted", "seen")
     prompt = PROMPTS[3]

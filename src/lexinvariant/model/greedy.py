@@ -16,6 +16,8 @@ from lexinvariant.model.params import Params
 from lexinvariant.model.ranks import check_prompt, n_ranks, symbols_by_rank, to_ranks
 from lexinvariant.rng import evaluation_keys
 
+MOST_BYTES = 2 << 30  # of keys and values, of all prompts and draws that are answered together
+
 
 @jax.jit
 def _likeliest(logp: list[jax.Array], total: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
@@ -77,7 +79,7 @@ def greedy_tokens(
     length = -(-longest // 8) * 8  # few shapes to compile, and ones that fused attention takes
 
     tok_SN = np.zeros((len(prompts), n_tokens), np.int64)
-    batch_size = min(batch_size, max(len(prompts), 1))
+    batch_size = min(batch_size, max(len(prompts), 1), _most_prompts(config, length + n_tokens, draws, dtype))
     for start in range(0, len(prompts), batch_size):
         # The last batch is filled up with repeats that are cut off again: one shape, one compilation.
         index_B = np.minimum(np.arange(start, start + batch_size), len(prompts) - 1)
@@ -104,3 +106,9 @@ def greedy_tokens(
             tok_SN[i] = symbols_by_rank(config, prompts[i], seed)[chosen_BN[b]]
         advance(min(batch_size, len(prompts) - start))
     return tok_SN
+
+
+def _most_prompts(config: ModelConfig, length: int, draws: int, dtype: str) -> int:
+    """How many prompts to read at a time, since what all draws have read is held in memory until they are answered."""
+    numbers = 2 * config.n_layers * config.n_heads * config.head_dim * length
+    return max(1, MOST_BYTES // (draws * numbers * jnp.dtype(dtype).itemsize))
