@@ -12,6 +12,7 @@ from lexinvariant.config import LexiconConfig, TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import held_out, open_model
 from lexinvariant.experiments.naming_passage import PASSAGE
+from lexinvariant.experiments.options import PairOptions
 from lexinvariant.experiments.registry import find_experiment, read_all_rows
 from lexinvariant.experiments.regulariser import Options, Written, by_rank, prepare_texts, text_sums
 from lexinvariant.model.scoring import score_tokens
@@ -67,6 +68,23 @@ def options(places: dict[str, str], tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="module")
 def rows(options: Options) -> list[RegularisedModel]:
     return find_experiment("regulariser").run(options)  # type: ignore[return-value]
+
+
+def test_a_lexinvariant_model_is_measured_under_one_lexicon(
+    places: dict[str, str], options: Options, tmp_path: Path
+) -> None:
+    vocab = open_data(places["data"]).vocab
+    config = replace(TINY, vocab_size=vocab.size, context=CONTEXT, lexicon=LexiconConfig("permuted"))
+    save_model(tmp_path / "model", config, random_params(config, 0.2), vocab)
+    alone = replace(options, models=(str(tmp_path / "model"),), out=tmp_path / "rows", seed=-1)
+    [row] = find_experiment("regulariser").run(alone)
+    assert isinstance(row, RegularisedModel)
+    assert (row.regulariser.kind, row.regulariser.p) == ("lexinvariant", 1.0)
+    evaluated = open_model(str(tmp_path / "model"))
+    text = held_out(evaluated, options.data, "test", SEQUENCES)
+    read = evaluated.forward(text.tok_ST, text.piece_S, PairOptions(seed=-1), 0)
+    nats = -np.concatenate([np.asarray(output.logp_BT, np.float64) for _, output in read])
+    assert row.loss.estimate().value == pytest.approx(nats.mean(), rel=1e-5)
 
 
 def test_a_models_own_configuration_tells_how_it_was_regularised(rows: list[RegularisedModel]) -> None:

@@ -130,6 +130,18 @@ def test_what_is_done_is_not_done_again(characters: Pair, monkeypatch: pytest.Mo
     assert said[0] == "[1/2] convergence"
     assert len(read_all_rows(characters.out)) > len(rows)
 
+    (characters.out / "uncertainty.jsonl").unlink()
+    said.clear()
+    run_all(replace(characters, seed=1), said.append)
+    assert said[:2] == ["[1/2] convergence: done before", "[2/2] uncertainty"]
+
+    text = Path(characters.data).with_name("text.txt")
+    text.write_text("another text that is read again and again, " * 400)
+    prepare([text], characters.data, valid=[text], test=[text], overwrite=True)
+    said.clear()
+    run_all(replace(characters, seed=1), said.append)
+    assert said[0] == "[1/2] convergence"
+
 
 def test_a_pair_that_does_not_fit_is_told_before_any_work(characters: Pair, tmp_path: Path) -> None:
     pair = replace(characters, baseline=save(tmp_path / "twin", CharVocab()))

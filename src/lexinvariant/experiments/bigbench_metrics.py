@@ -17,6 +17,8 @@ from functools import cache
 
 import numpy as np
 
+from lexinvariant.generators import generator_at
+
 ORDERS = 4  # BLEU counts n-grams up to this long
 RESAMPLES = 2000
 
@@ -43,7 +45,7 @@ def total_score(metric: str, total_S: np.ndarray, n: int) -> np.ndarray:
 def bootstrap(metric: str, statistics_MES: np.ndarray, seed: int) -> np.ndarray:
     """score_MR of models on resampled examples; all models get the same ones, so differences are paired."""
     n = statistics_MES.shape[1]
-    count_RE = np.random.default_rng([seed, n]).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+    count_RE = generator_at(seed, n).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
     return total_score(metric, np.einsum("re,mes->mrs", count_RE, statistics_MES, optimize=True), n)
 
 

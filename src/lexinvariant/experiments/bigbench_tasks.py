@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from lexinvariant.generators import generator_at
+
 CHOICE_METRIC = "multiple_choice_grade"
 TEXT_METRICS = ("exact_str_match", "bleu", "rouge1", "rouge2", "rougeL")
 # An answer is one text, for which the two forms of ROUGE-L agree unless it has several lines.
@@ -152,7 +154,7 @@ def parse_subtask(name: str, data: bytes) -> Subtask:
 
 def name_rng(name: str, seed: int, number: int = 0) -> np.random.Generator:
     """Random numbers that belong to a name: what is drawn for one task depends on no other."""
-    return np.random.default_rng([seed, zlib.crc32(name.encode()), number])
+    return generator_at(seed, zlib.crc32(name.encode()), number)
 
 
 class _Pairs(dict[str, Any]):

@@ -37,6 +37,7 @@ from lexinvariant.experiments.cipher_kinds import measure_kinds
 from lexinvariant.experiments.cipher_peers import PEERS, Solve, can_read, open_peers
 from lexinvariant.experiments.options import Count, CountOrZero
 from lexinvariant.experiments.recorder import Recorder
+from lexinvariant.generators import generator_at
 from lexinvariant.model.weights import BUNDLED, find_model
 from lexinvariant.processes import python_command
 from lexinvariant.results.decipher import (
@@ -336,7 +337,7 @@ def key_accuracy(plain: str, deciphered: str, setting: Setting) -> float:
 def interval(value_N: Sequence[float], seed: int = 0) -> tuple[float, float]:
     """95% confidence interval of the mean: bootstrap over texts."""
     every_N = np.asarray(value_N, np.float64)
-    rng = np.random.default_rng(seed)
+    rng = generator_at(seed)
     mean_M = every_N[rng.integers(0, len(every_N), (_RESAMPLES, len(every_N)))].mean(axis=1)
     low, high = np.quantile(mean_M, (0.025, 0.975))
     return float(low), float(high)

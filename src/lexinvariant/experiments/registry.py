@@ -96,9 +96,12 @@ class Experiment:
             command=command or self.command(options),
             draws=getattr(options, "draws", None),
         )
-        with Recorder(options.out / f"{self.name}.jsonl", provenance, log) as recorder:
+        with Recorder(self.rows_in(options.out), provenance, log) as recorder:
             self._module("experiments").run(options, recorder)
         return recorder.rows
+
+    def rows_in(self, folder: Path) -> Path:
+        return folder / f"{self.name}.jsonl"
 
     def section(self, rows: Rows) -> Section | None:
         return self._module("results").section(rows)

@@ -91,6 +91,11 @@ class Options:
     def scoring(self) -> synthetic.Options:
         return synthetic.Options(batch_size=self.batch_size, seed=self.seed, dtype=self.dtype)
 
+    @property
+    def reading(self) -> synthetic.Options:
+        """Of losses: of a lexinvariant model those under one lexicon, as in its training."""
+        return replace(self.scoring, draws=1)
+
 
 @dataclass(frozen=True)
 class Written:
@@ -209,7 +214,7 @@ def measure(
     """All that is measured of one model."""
     regulariser, evaluated, contexts = regulariser_of(evaluated), _as_used(evaluated), texts.contexts
     [logp_ST] = evaluated.log_probabilities(
-        contexts.tok_ST, contexts.piece_S, options.scoring, recorder, "contexts"
+        contexts.tok_ST, contexts.piece_S, options.reading, recorder, "contexts"
     )
     nats_ST = -logp_ST.astype(np.float64)
     robustness: dict[Perturbation, Perturbed] = {}
@@ -267,7 +272,7 @@ def nats_of(
     tok_ST = np.zeros((len(texts), evaluated.model.config.context), np.int32)
     for row, text in zip(tok_ST, texts, strict=True):
         row[: len(text.tok_T)] = text.tok_T
-    [logp_ST] = evaluated.log_probabilities(tok_ST, np.arange(len(texts)), options.scoring, recorder, what)
+    [logp_ST] = evaluated.log_probabilities(tok_ST, np.arange(len(texts)), options.reading, recorder, what)
     return [
         -logp_T[: len(text.tok_T)].astype(np.float64) for logp_T, text in zip(logp_ST, texts, strict=True)
     ]

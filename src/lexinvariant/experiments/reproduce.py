@@ -11,22 +11,24 @@ from lexinvariant.experiments.registry import EXPERIMENTS, Pair
 from lexinvariant.files import read_json_object
 from lexinvariant.progress import Log
 from lexinvariant.results.rows import hash_bytes
+from lexinvariant.text import open_data
 
 DONE = "done.json"
 
 
 def run_all(pair: Pair, log: Log) -> None:
-    """Run what has not been run with the same models and settings; interrupting loses at most one experiment."""
+    """Run what has not been run with the same models, text and settings; interrupting loses at most one experiment."""
     if pair.baseline:
         open_pair(pair.model, pair.baseline)  # complains before hours of work, not after
     models = [open_model(place).hash for place in (pair.model, pair.baseline) if place]
+    text = open_data(pair.data).fingerprint  # that a folder of the same name holds may have changed
     suitable = [experiment for experiment in EXPERIMENTS if experiment.suits(pair)]
     path = pair.out / DONE
     done = read_json_object(path, "remove it, and all is run again.") if path.exists() else {}
     for number, experiment in enumerate(suitable, start=1):
         options, name = experiment.options_for(pair), experiment.name
-        signature = hash_bytes(json.dumps([models, asdict(options)], default=str).encode())
-        if done.get(name) == signature:
+        signature = hash_bytes(json.dumps([models, text, asdict(options)], default=str).encode())
+        if done.get(name) == signature and experiment.rows_in(pair.out).exists():
             log(f"[{number}/{len(suitable)}] {name}: done before")
             continue
         log(f"[{number}/{len(suitable)}] {name}")

@@ -14,6 +14,7 @@ from lexinvariant.experiments.evaluated_model import EvaluatedModel
 from lexinvariant.experiments.options import PairOptions
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.semantic_prompts import OPTIONS, Question
+from lexinvariant.generators import generator_at
 from lexinvariant.model.continuation import DecodeState, decode_step, prefill
 from lexinvariant.model.decipher_head import decipher_logits, hindsight_states
 from lexinvariant.model.greedy import greedy_ranks, n_ranks
@@ -49,7 +50,7 @@ def answer_questions(
     written: Sequence[str | None] = [None] * len(questions)
     if reading == "enciphered":
         for number, (prompt_T, ends) in enumerate(zip(prompts, tails, strict=True)):
-            cipher_V = np.random.default_rng([options.seed, 3, number]).permutation(config.vocab_size)
+            cipher_V = generator_at(options.seed, 3, number).permutation(config.vocab_size)
             prompts[number], tails[number] = cipher_V[prompt_T], [cipher_V[end] for end in ends]
         logp_QO, _ = read_questions(evaluated, prompts, tails, 1, options, recorder)
     else:

@@ -23,6 +23,7 @@ from lexinvariant.experiments.semantic_prompts import (
     words_of,
 )
 from lexinvariant.experiments.semantic_words import CATEGORIES, CATEGORY_OF
+from lexinvariant.generators import generator_at
 
 
 def plain_text(text: str) -> str:
@@ -78,7 +79,7 @@ def make_story_questions(passages: list[str], n: int, seed: int, shots: int = 0)
     """
     known = {i: known_words(passage) for i, passage in enumerate(passages)}
     usable = [i for i in known if len(known[i]) >= OPTIONS]
-    order = np.random.default_rng([seed, 0]).permutation(usable).tolist() if usable else []
+    order = generator_at(seed, 0).permutation(usable).tolist() if usable else []
     asked: Counter[str] = Counter()
     done: dict[int, set[str]] = {i: set() for i in usable}
     questions: list[Question] = []
@@ -89,7 +90,7 @@ def make_story_questions(passages: list[str], n: int, seed: int, shots: int = 0)
             left = {name: words for name, words in left.items() if words}
             if not left or len(questions) == n:
                 continue
-            rng = np.random.default_rng([seed, 1, i, len(done[i])])
+            rng = generator_at(seed, 1, i, len(done[i]))
             category = min(left, key=lambda name: asked[name])
             word = str(rng.choice(left[category]))
             done[i].add(word)

@@ -24,6 +24,7 @@ from lexinvariant.experiments.semantic_prompts import (
     words_of,
 )
 from lexinvariant.experiments.semantic_words import CATEGORIES, RELATIONS, Category, Relation, WordList
+from lexinvariant.generators import generator_at
 from lexinvariant.results.semantic import KINDS, Kind
 
 MEMBERS = 3  # words of a category: one that is an option, and others
@@ -58,7 +59,7 @@ def make_template_questions(n: int, seed: int, design: Design) -> list[Question]
     generated = [category for category in CATEGORIES.values() if category.frames]
     questions = []
     for number in range(n):
-        rng = np.random.default_rng([seed, 2, number])
+        rng = generator_at(seed, 2, number)
         kind = KINDS[number % len(KINDS)]
         relation = next((relation for relation in RELATIONS if relation.name == kind), None)
         if relation is not None:

@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from lexinvariant.errors import UserError
+from lexinvariant.generators import generator_at
 from lexinvariant.results.synthetic import Drawn, TaskName
 from lexinvariant.text import HuggingFaceVocab, Vocab
 
@@ -146,7 +147,7 @@ def make_examples(task: Task, alphabet: Alphabet, n: int, seed: int) -> Examples
         )
     prompts, answers = [], []
     for k in range(n):
-        rng = np.random.default_rng([seed, task.stream, k])
+        rng = generator_at(seed, task.stream, k)
         parts, answer = task.example(alphabet, rng)
         prompts.append(np.concatenate(parts))
         answers.append(np.concatenate([_spaced(np.array(answer), alphabet), alphabet.line_end]))

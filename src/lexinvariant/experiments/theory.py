@@ -14,6 +14,7 @@ import numpy as np
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.options import AtLeast, Count
 from lexinvariant.experiments.recorder import Recorder
+from lexinvariant.generators import generator_at
 from lexinvariant.results import paper
 from lexinvariant.results.rows import hash_bytes
 from lexinvariant.results.theory import FAMILIES, Bench, Bound, Convergence, Exponents, Family, Kernel, Worst
@@ -145,7 +146,7 @@ def _convergence(recorder: Recorder, fit: str, options: Options) -> None:
 
     for number, name in enumerate(FAMILIES):
         for d in options.sizes:
-            rng = np.random.default_rng([options.seed, number, d])
+            rng = generator_at(options.seed, number, d)
             traces: list[ExactTrace] = []
             language = _family(name, d, fit, rng)
             for _ in range(4 if options.quick or d >= 8 else 16):
@@ -192,7 +193,7 @@ def _worst(recorder: Recorder, options: Options) -> None:
     at = np.array(grid) - 1
     envelope: dict[int, np.ndarray] = {}
     for d in sizes:
-        rng = np.random.default_rng([options.seed, 100, d])
+        rng = generator_at(options.seed, 100, d)
         means = []
         for gap in np.geomspace(0.02, 0.95, 10):
             l1_ST = two_level_l1(d, float(gap), texts, length, rng)
@@ -283,7 +284,7 @@ def _model_curve(recorder: Recorder, passages: list[str], evaluated: EvaluatedMo
 
 
 def _bench(recorder: Recorder, fit: str, held_out: str, options: Options) -> None:
-    rng = np.random.default_rng(options.seed)
+    rng = generator_at(options.seed)
     chain = languages.random_markov(8, rng)
     text = chain.sample(rng, 512)
     alphabet = english.LETTERS_AND_SPACE

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from lexinvariant.generators import generator_at
 from lexinvariant.results import paper
 
 Floats = NDArray[np.float64]
@@ -57,7 +58,7 @@ def smoothed_perplexity(nats_ST: Floats, window: int = paper.WINDOW) -> Floats:
 
 def resampled(n_sequences: int, seed: int, resamples: int = RESAMPLES) -> Floats:
     """weight_RS: the share of each sequence in each bootstrap resample. One for several curves pairs them."""
-    rng = np.random.default_rng(seed)
+    rng = generator_at(seed)
     counts_RS = rng.multinomial(n_sequences, np.full(n_sequences, 1 / n_sequences), size=resamples)
     return counts_RS / n_sequences
 

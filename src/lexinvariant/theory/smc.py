@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lexinvariant.errors import UserError
+from lexinvariant.generators import generator_at
 from lexinvariant.theory.languages import Floats, Ints, KnownLanguage, NGramLanguage, check_sequence
 from lexinvariant.theory.mixture import (
     BayesTrace,
@@ -93,9 +94,7 @@ def particles(
         raise UserError("The effective-sample-size share must lie in (0, 1) and sweeps must be at least 1.")
     text_T, key_V = check_sequence(cipher_T, language.d), check_key(true_key, language.d)
     runs = [
-        _run_island(
-            language, text_T, Settings(n // islands, np.random.default_rng([seed, island]), ess_share, sweeps)
-        )
+        _run_island(language, text_T, Settings(n // islands, generator_at(seed, island), ess_share, sweeps))
         for island in range(islands)
     ]
     prob_RTV = np.stack([run.prob_TV for run in runs])
