@@ -18,7 +18,7 @@ FLOORS = (
     {"errors", "progress"},
     {"checks", "files", "locks", "processes", "interruption", "settings"},
     {"remote"},
-    {"config", "rng"},
+    {"config", "generators", "rng"},
     {"text", "augment"},
     {"theory"},
     {"results"},

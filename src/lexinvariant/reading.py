@@ -89,6 +89,12 @@ class ReadsText:
 
     def _encode(self, text: str, alphabet: str | None) -> np.ndarray:
         if alphabet is None:
+            if dropped := self.vocab.fold(text)[1]:
+                warnings.warn(
+                    f"The model does not know {dropped} of the text's {len(text)} characters, which are left out: "
+                    "replace them, or take a lexinvariant model, which reads any.",
+                    stacklevel=3,
+                )
             return self.vocab.encode(text).astype(np.int64)
         number = {character: i for i, character in enumerate(alphabet)}
         return np.fromiter((number[character] for character in text), np.int64, len(text))

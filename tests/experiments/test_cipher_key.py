@@ -248,6 +248,11 @@ def test_a_probe_is_trained_kept_and_used_again(place: Path, tmp_path: Path) -> 
     said.clear()
     again = run(chosen, log=said.append)
     assert any("used again" in line for line in said)
+    run(replace(chosen, probe_steps=2))  # a shorter trial has a file of its own
+    assert file in (files := list(tmp_path.glob("probe-*.safetensors"))) and len(files) == 2
+    said.clear()
+    run(chosen, log=said.append)
+    assert any("used again" in line for line in said)
     loaded = run(replace(chosen, namer="probe", probe=file, out=tmp_path / "elsewhere"))
     probes = [
         [row for row in numbers(r, Precision, WholeKey) if getattr(row, "namer", "") == "probe"]

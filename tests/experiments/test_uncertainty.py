@@ -214,6 +214,9 @@ def test_a_text_may_be_a_file(model: str, tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe z")
     with pytest.raises(UserError, match="is not UTF-8 text"):
         run(small(tmp_path, model, text=str(file)))
+    for mistyped in ("stories/zebra", "zebra.txt"):
+        with pytest.raises(UserError, match=f"There is no file {mistyped}"):
+            run(small(tmp_path, model, text=mistyped))
 
 
 def test_a_truth_that_is_there_itself_is_remarked_on(model: str, tmp_path: Path) -> None:

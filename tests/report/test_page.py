@@ -137,6 +137,9 @@ def test_tables_as_markdown(rows: Path, tmp_path: Path) -> None:
     document.write_text(f"<!-- table: nonsense-1 -->\n{end}")
     with pytest.raises(UserError, match="asks for the table 'nonsense-1'"):
         fill_document(rows, document)
+    document.write_text("Nothing but words.\n")
+    with pytest.raises(UserError, match="has no place for a table"):
+        fill_document(rows, document)
 
 
 def test_every_experiment_has_rows_and_a_section_of_its_own() -> None:

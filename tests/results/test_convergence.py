@@ -201,3 +201,5 @@ def test_a_model_that_has_not_left_the_plateau_is_told(tmp_path: Path) -> None:
         "no better than counting symbols does (3.18 and 3.00 nats" in told and "train --init bundled" in told
     )
     assert sum("counting them reaches 20.00" in finding.note for finding in stuck.findings) == 1
+    verdicts = [finding.verdict for finding in stuck.findings if finding.measure.startswith("Ratio")]
+    assert verdicts == ["not reached", "not comparable"]  # with a standard model that has learned as little

@@ -26,7 +26,7 @@ COMMANDS = {
     "tokenizer": "train a tokenizer",
     "bench": "measure training speed on this machine",
     "experiment": "run one of the experiments",
-    "reproduce": "train a pair, run every experiment, write the report",
+    "reproduce": "train a pair, run the experiments on it, write the report",
     "report": "turn the results of experiments into one page",
     "completion": "print completions for bash, zsh or tcsh",
 }

@@ -1,4 +1,4 @@
-"""`lexinvariant reproduce PRESET`: train the pair, run every experiment, write the report."""
+"""`lexinvariant reproduce PRESET`: train the pair, run the experiments on it, write the report."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from lexinvariant.errors import UserError
 
 @dataclass(frozen=True)
 class Arguments:
-    """Train a preset and its standard twin, run every experiment of the paper on them, and write one report.
+    """Train a preset and its standard twin, run the experiments that fit them, and write one report.
 
     Give the same command again to continue where it stopped; --model and --baseline use trained models instead.
 

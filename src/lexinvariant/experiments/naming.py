@@ -8,7 +8,6 @@ what the twin saves against log2(V) bits a token beside the bits of the key.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from lexinvariant.errors import UserError, nearest
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, HeldOut, held_out, open_one_or_pair
 from lexinvariant.experiments.naming_passage import PASSAGE
 from lexinvariant.experiments.options import Count, PairOptions, choose_window
+from lexinvariant.experiments.own_text import own_text
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.synthetic import token_counts
 from lexinvariant.model.params import Params
@@ -276,11 +276,7 @@ def over_occurrences(logp_TV: jax.Array, tok_T: jax.Array) -> jax.Array:
 
 def _text_to_follow(options: Options, evaluated: EvaluatedModel) -> tuple[str, np.ndarray]:
     """The text's name and tokens, as many as fit the context."""
-    given, label = options.text, "text"
-    if given is None:
-        given, label = PASSAGE, "a story"
-    elif os.path.isfile(given):  # noqa: PTH113 (Path.is_file fails where a text is too long to be a file's name)
-        given, label = Path(given).read_text("utf-8"), Path(given).stem
+    given, label = (PASSAGE, "a story") if options.text is None else own_text(options.text)
     vocab = evaluated.model.vocab
     tok_T = vocab.encode(vocab.fold(given)[0]).astype(np.int32)[: evaluated.model.config.context]
     if options.text is not None and len(tok_T) < FEWEST_TOKENS:

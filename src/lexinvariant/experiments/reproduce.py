@@ -23,6 +23,9 @@ def run_all(pair: Pair, log: Log) -> None:
     models = [open_model(place).hash for place in (pair.model, pair.baseline) if place]
     text = open_data(pair.data).fingerprint  # that a folder of the same name holds may have changed
     suitable = [experiment for experiment in EXPERIMENTS if experiment.suits(pair)]
+    others = [experiment.name for experiment in EXPERIMENTS if experiment not in suitable]
+    if others:
+        log(f"Left to `lexinvariant experiment NAME`: {', '.join(others)}")
     path = pair.out / DONE
     done = read_json_object(path, "remove it, and all is run again.") if path.exists() else {}
     for number, experiment in enumerate(suitable, start=1):

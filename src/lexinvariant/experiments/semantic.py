@@ -35,6 +35,7 @@ from lexinvariant.experiments.semantic_prompts import (
 from lexinvariant.experiments.semantic_stories import cut_passages, make_story_questions
 from lexinvariant.experiments.semantic_templates import Design, make_template_questions
 from lexinvariant.experiments.semantic_words import CATEGORIES, CATEGORY_OF, RELATIONS, WordList
+from lexinvariant.progress import Log
 from lexinvariant.results.intervals import Share
 from lexinvariant.results.rows import group_by, hash_bytes, hash_files
 from lexinvariant.results.semantic import (
@@ -48,6 +49,7 @@ from lexinvariant.results.semantic import (
     Sort,
 )
 from lexinvariant.text import Vocab, read_documents
+from lexinvariant.text.formats import read_whole_text
 
 EXAMPLE_CATEGORY, EXAMPLE_OPTIONS, EXAMPLE_RIGHT = "drink", ("restaurants", "music", "coffee", "father"), 2
 EXAMPLE_CATEGORIES = ("place", "sound", EXAMPLE_CATEGORY, "person")
@@ -107,7 +109,7 @@ class Asked:
 def run(options: Options, recorder: Recorder) -> None:
     """Of each model a row about every kind of question, one a question, and one an example."""
     models = open_one_or_pair(options.model, options.baseline)
-    sorts = [ask(sort, options, models[0]) for sort in _sorts(options, models[0])]
+    sorts = [ask(sort, options, models[0]) for sort in _sorts(options, models[0], recorder.log)]
     examples = _examples(options, models[0])
     for asked in sorts:
         told = f"{len(asked.questions)} questions about {asked.sort}"
@@ -174,11 +176,14 @@ def _n_continued(evaluated: EvaluatedModel, options: Options) -> int:
     return options.continuation or (16 if evaluated.knows_characters else 5)
 
 
-def _sorts(options: Options, evaluated: EvaluatedModel) -> list[Sort]:
+def _sorts(options: Options, evaluated: EvaluatedModel, log: Log) -> list[Sort]:
     """Spelled out in characters, a generated passage is too long for what it says."""
     sorts = [sort for sort in SORTS if sort in options.sorts]
-    if evaluated.knows_characters:
-        sorts = [sort for sort in sorts if sort != "templates"]
+    if evaluated.knows_characters and "templates" in sorts:
+        sorts.remove("templates")
+        log(
+            f"{evaluated.name} reads characters: generated passages (templates) are too long for it and left out."
+        )
     if not sorts:
         raise UserError(
             f"{evaluated.name} has no questions to answer: give --sorts stories, which is the one for a model of "
@@ -327,7 +332,7 @@ def _examples(options: Options, evaluated: EvaluatedModel) -> list[Example]:
     asked = "\n" + question_text(EXAMPLE_CATEGORY, EXAMPLE_OPTIONS)
     passages: dict[Literal["paper", "ours"], str] = {"ours": LIKE_THE_PAPERS}
     if options.paper_tex is not None:
-        prompt = paper_example(options.paper_tex.read_text("utf-8")) if options.paper_tex.is_file() else None
+        prompt = paper_example(read_whole_text(options.paper_tex)) if options.paper_tex.is_file() else None
         if prompt is None or not prompt.endswith(asked):
             raise UserError(
                 f"{options.paper_tex} does not hold the paper's semantic example: give the paper's LaTeX source."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import jax
@@ -14,6 +15,7 @@ from lexinvariant.decipher.probe import Probe, ProbeConfig, SymbolNamer, load_pr
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import EvaluatedModel, need_characters, open_model
 from lexinvariant.progress import Log
+from lexinvariant.results.rows import hash_bytes
 from lexinvariant.text import open_data
 
 STRIDE = 25
@@ -43,7 +45,10 @@ def find_or_train_probe(
 ) -> Probe:
     """The probe that was trained so before and kept in the folder, or a new one, which is kept there."""
     model, corpus = evaluated.model, open_data(data)
-    path = folder / f"probe-{evaluated.hash}.safetensors"
+    settings = json.dumps([asdict(config), corpus.fingerprint]).encode()
+    path = (
+        folder / f"probe-{evaluated.hash}-{hash_bytes(settings)[:8]}.safetensors"
+    )  # a trial replaces no other
     if path.exists():
         probe = load_probe(path)
         if (probe.config, probe.model_hash, probe.data) == (config, evaluated.hash, corpus.fingerprint):

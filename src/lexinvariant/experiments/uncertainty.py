@@ -4,7 +4,6 @@ Lexical Permutations"). A lexinvariant model can tell only from the text around 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,12 @@ from lexinvariant.decipher.probe import SymbolNamer, head_namer
 from lexinvariant.errors import UserError
 from lexinvariant.experiments.evaluated_model import EvaluatedModel
 from lexinvariant.experiments.options import CommonOptions, Count
+from lexinvariant.experiments.own_text import own_text
 from lexinvariant.experiments.recorder import Recorder
 from lexinvariant.experiments.symbol_naming import open_lexinvariant, open_probe
 from lexinvariant.results.paper_texts import PAPER_TEXTS, SYMBOL
 from lexinvariant.results.rows import hash_bytes
 from lexinvariant.results.uncertainty import CipheredText, Posterior
-from lexinvariant.text import read_documents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +86,8 @@ def _paper_texts(options: Options) -> list[CipheredText]:
 
 
 def _own_text(options: Options, given: str) -> CipheredText:
-    text, label = given, options.label or "text"
-    if os.path.isfile(given):  # noqa: PTH113 (Path.is_file fails where a text is too long to be a file's name)
-        text = "\n".join(piece.text for piece in read_documents(given))
-        label = options.label or Path(given).stem
+    text, name = own_text(given)
+    label = options.label or name
     if label in {paper.name for paper in PAPER_TEXTS}:
         raise UserError(f"{label!r} is the name of one of the paper's texts: give yours another --label.")
     for option, character in (("--symbol", options.symbol), ("--truth", options.truth)):

@@ -42,6 +42,10 @@ def fill_document(folder: Path, document: Path) -> int:
     }
     text = decode_utf8(read_small_file(document, "give a Markdown document."), document)
     wanted = [match["name"] for match in BLOCK.finditer(text)]
+    if not wanted:
+        raise UserError(
+            f"{document} has no place for a table: put `<!-- table: summary -->` and `<!-- end -->` where it belongs."
+        )
     if missing := sorted(set(wanted) - set(tables)):
         raise UserError(
             f"{document} asks for the table {missing[0]!r} and {folder} has {', '.join(tables)}: run that experiment, "

@@ -196,9 +196,12 @@ def _findings(ours: list[Curve], gaps: list[Gap], parts: list[SeenAndNew]) -> li
     """The paper's numbers are of characters: of other vocabularies it shows curves."""
     symbols = {row.label: row.model.symbols for row in ours if row.model.vocab_size != CHARACTERS}
     seen = {row.label: row.about_seen for row in parts}
+    stuck = {row.label for row in ours if row.still_counting}
     findings = [_at_end(row) for row in ours if row.label not in symbols]
     for row in gaps:
         unlike = f"another vocabulary: {symbols[row.label]}" if row.label in symbols else ""
+        if row.label in stuck:  # beside a standard model that has learned as little, a ratio says nothing
+            unlike = "has not learned to infer what symbols mean"
         findings.append(replace(_ratio(row), unlike=unlike, about=seen.get(row.label, "")))
     return findings
 
