@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from lexinvariant.cli.main import main
-from lexinvariant.text import Corpus
+from lexinvariant.errors import UserError
+from lexinvariant.text import Corpus, LetterVocab
 
 
 @pytest.fixture
@@ -57,6 +58,22 @@ def test_a_shortened_and_a_missing_shard_are_found(corpus: Path, capsys: pytest.
     shard.unlink()
     assert main(["data", "check", str(corpus)]) == 2
     assert f"{shard} is missing" in capsys.readouterr().err
+
+
+def test_the_vocabulary_of_something_else_is_found(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Training would have gone on with it, and the model would have read its texts with it."""
+    LetterVocab(12).save(corpus)
+    assert main(["data", "check", str(corpus)]) == 2
+    error = capsys.readouterr().err
+    assert (
+        f"{corpus / 'vocab.json'} belongs to something else, it has the vocabulary letters12 of 12" in error
+    )
+    assert "the manifest char128 of 128" in error and error.count("\n") == 1
+    with pytest.raises(UserError, match="belongs to something else"):
+        Corpus.open(corpus)
+    (corpus / "vocab.json").unlink()
+    assert main(["data", "check", str(corpus)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_what_is_no_corpus_does_not_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,7 +93,7 @@ class Collect:
 
 @dataclass(frozen=True)
 class Check:
-    """Verify a prepared corpus or a collection against the hashes in its manifest.
+    """Verify a prepared corpus or a collection against the hashes in its manifest, and a corpus's vocabulary too.
 
     example: lexinvariant data check data/stdlib
     """
