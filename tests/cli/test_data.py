@@ -142,6 +142,18 @@ def test_a_split_of_few_documents_is_told(
     assert capsys.readouterr().err == ""
 
 
+def test_more_text_is_asked_for_where_the_share_is_as_large_as_it_can_be(
+    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in sorted(texts.iterdir())[8:]:
+        path.unlink()
+    command = ["data", "prepare", str(texts), str(tmp_path / "few"), "--valid-fraction", "0.2"]
+    assert main(command) == 0
+    valid, test = capsys.readouterr().err.splitlines()
+    assert valid.endswith("give more text, or held-out text with --valid SOURCE.")
+    assert test.endswith("give --test-fraction 0.2, or held-out text with --test SOURCE.")
+
+
 def test_a_part_of_one_text_is_held_out_with_a_warning_only_where_it_is_short(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
