@@ -111,6 +111,7 @@ def test_what_does_not_fit_is_told_with_what_would(capsys: pytest.CaptureFixture
         (["--hbm", "nan"], "--hbm is nan: give a finite number"),
         (["--tokens", "inf"], "--tokens is inf: give a finite number"),
         (["--p", "0.2"], "--p is the share of tokens that --regularise randomises: give --regularise too"),
+        (["--regularise", "mixed", "--no-standard"], "--regularise trains a standard model, and"),
     ],
 )
 def test_plans_that_cannot_be(options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,6 +48,7 @@ def run_config(words: Words, given: RunSettings, read: Callable[[RunSettings], R
     """All settings of the run. `given` are the options as read with the preset's defaults, and `read` reads them with
     others: with --init the defaults are the settings of a model, whose description is read here. That loads jax.
     """
+    _check_agreement(words, given)
     if not given.config.init:
         return _as_asked(given)
     weights = _settings_of_weights(words, given)
@@ -74,6 +75,24 @@ def _as_asked(given: RunSettings) -> TrainConfig:
     if given.standard or given.regularise is not None:
         config = presets.as_standard(config)
     return config
+
+
+def _check_agreement(words: Words, given: RunSettings) -> None:
+    """Of two options that say different things, one would be passed over in silence."""
+    lexicon = given.config.model.lexicon
+    if words.name("--model.lexicon.p") and given.p not in (None, lexicon.p):
+        raise UserError(
+            f"--p {given.p} is short for --model.lexicon.p, which is {lexicon.p}: give one of them."
+        )
+    if given.regularise is None:
+        return
+    if words.name("--model.lexicon.kind") and lexicon.kind != given.regularise:
+        raise UserError(
+            f"--regularise {given.regularise} trains another lexicon than --model.lexicon.kind {lexicon.kind}: give "
+            "one of them."
+        )
+    if words.name("--no-standard") and not given.standard:
+        raise UserError("--regularise trains a standard model, and --no-standard none: give one of them.")
 
 
 def _settings_of_weights(words: Words, given: RunSettings) -> TrainConfig:
