@@ -7,8 +7,9 @@ from typing import Annotated, Literal, NamedTuple
 import tyro
 
 from lexinvariant import presets
-from lexinvariant.config import TrainConfig
+from lexinvariant.config import LexiconConfig, TrainConfig
 from lexinvariant.errors import UserError
+from lexinvariant.model.folder import find_model, read_description
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,12 @@ def _settings_of_weights(words: Words, given: RunSettings) -> TrainConfig:
     config = with_settings_of(presets.preset(words.preset), init)
     if config.model.lexicon.is_lexinvariant or given.standard or given.regularise:
         return config
+    trained_as = LexiconConfig(**read_description(find_model(init))["model"]["lexicon"])
+    if trained_as.is_regulariser:
+        raise UserError(
+            f"{init} is a standard model that was regularised: give --regularise {trained_as.kind} to go on so, or "
+            "--standard to go on without."
+        )
     raise UserError(
         f"{init} is a standard model: give --standard to continue it as one, or start from a lexinvariant model."
     )
