@@ -9,7 +9,6 @@ import tyro
 from lexinvariant import presets
 from lexinvariant.config import LexiconConfig, TrainConfig
 from lexinvariant.errors import UserError
-from lexinvariant.model.folder import find_model, read_description
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,8 @@ def _check_agreement(words: Words, given: RunSettings) -> None:
 
 def _settings_of_weights(words: Words, given: RunSettings) -> TrainConfig:
     """The preset with the settings of the model that the run starts from: options are changes to these."""
-    from lexinvariant.training.init import with_settings_of  # loads jax: not for --help
+    from lexinvariant.model.folder import find_model, read_description
+    from lexinvariant.training.init import with_settings_of  # both not for --help, and this one loads jax
 
     init = given.config.init
     config = with_settings_of(presets.preset(words.preset), init)
