@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from lexinvariant.cli.main import main
-from lexinvariant.text import Corpus
+from lexinvariant.errors import UserError
+from lexinvariant.text import Corpus, LetterVocab
 
 
 @pytest.fixture
@@ -57,6 +58,22 @@ def test_a_shortened_and_a_missing_shard_are_found(corpus: Path, capsys: pytest.
     shard.unlink()
     assert main(["data", "check", str(corpus)]) == 2
     assert f"{shard} is missing" in capsys.readouterr().err
+
+
+def test_the_vocabulary_of_something_else_is_found(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Training would have gone on with it, and the model would have read its texts with it."""
+    LetterVocab(12).save(corpus)
+    assert main(["data", "check", str(corpus)]) == 2
+    error = capsys.readouterr().err
+    assert (
+        f"{corpus / 'vocab.json'} belongs to something else, it has the vocabulary letters12 of 12" in error
+    )
+    assert "the manifest char128 of 128" in error and error.count("\n") == 1
+    with pytest.raises(UserError, match="belongs to something else"):
+        Corpus.open(corpus)
+    (corpus / "vocab.json").unlink()
+    assert main(["data", "check", str(corpus)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_what_is_no_corpus_does_not_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,6 +140,18 @@ def test_a_split_of_few_documents_is_told(
     fractions = ["--valid-fraction", "0.4", "--test-fraction", "0.4"]
     assert main(["data", "prepare", str(texts), str(tmp_path / "many"), *fractions]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_more_text_is_asked_for_where_the_share_is_as_large_as_it_can_be(
+    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in sorted(texts.iterdir())[8:]:
+        path.unlink()
+    command = ["data", "prepare", str(texts), str(tmp_path / "few"), "--valid-fraction", "0.2"]
+    assert main(command) == 0
+    valid, test = capsys.readouterr().err.splitlines()
+    assert valid.endswith("give more text, or held-out text with --valid SOURCE.")
+    assert test.endswith("give --test-fraction 0.2, or held-out text with --test SOURCE.")
 
 
 def test_a_part_of_one_text_is_held_out_with_a_warning_only_where_it_is_short(

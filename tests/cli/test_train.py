@@ -65,6 +65,26 @@ def test_an_unknown_preset_is_answered_with_the_likely_one(
         (["--model.lexicon.p", "1.5"], "lexicon.p is a probability, so 1.5 is out of range"),
         (["--regularise", "mixed", "--p", "-0.1"], "lexicon.p is a probability, so -0.1 is out of range"),
         (["--p", "0.2"], "--p is the share of tokens that --regularise randomises: give --regularise too"),
+        (
+            ["--regularise", "mixed", "--p", "0.3", "--model.lexicon.p=0.1"],
+            "--p 0.3 is short for --model.lexicon.p, which is 0.1: give one of them",
+        ),
+        (
+            ["--regularise", "mixed", "--model.lexicon.kind", "token-permuted"],
+            "--regularise mixed trains another lexicon than --model.lexicon.kind token-permuted: give one of them",
+        ),
+        (  # which tiny has anyway
+            ["--regularise=token-permuted", "--model.lexicon.kind=permuted"],
+            "--regularise token-permuted trains another lexicon than --model.lexicon.kind permuted: give one",
+        ),
+        (
+            ["--model.lexicon.kind", "gaussian", "--regularise", "mixed"],
+            "--regularise mixed trains another lexicon than --model.lexicon.kind gaussian: give one of them",
+        ),
+        (
+            ["--regularise", "mixed", "--no-standard"],
+            "--regularise trains a standard model, and --no-standard none: give one of them",
+        ),
         (["--data.weights", "code=2"], "markov12 has no tags to weigh: leave out --data.weights"),
         (["--model.lexicon.exempt", "12"], "lexicon.exempt has 12 and the vocabulary 12 tokens, from 0"),
     ],
@@ -99,6 +119,7 @@ def test_the_standard_twin_has_a_learned_table_and_all_else_equal(
     [
         ("--regularise token-permuted --p 0.1", "token-permuted", 0.1),
         ("--regularise mixed", "mixed", 0.2),
+        ("--regularise mixed --model.lexicon.kind mixed --standard --model.lexicon.p 0.4", "mixed", 0.4),
         ("--standard --model.lexicon.kind mixed --model.lexicon.p 0.5", "mixed", 0.5),
     ],
 )

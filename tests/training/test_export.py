@@ -13,6 +13,7 @@ from lexinvariant.cli.main import main
 from lexinvariant.config import RunConfig, ShardingConfig
 from lexinvariant.errors import UserError
 from lexinvariant.presets import preset
+from lexinvariant.text import Corpus, prepare
 from lexinvariant.training.export import export
 from lexinvariant.training.loop import train
 
@@ -122,6 +123,45 @@ def test_a_model_is_exported_in_another_precision(
         export(whole, tmp_path / "other", step=2)
     with pytest.raises(UserError, match="over itself"):
         export(whole, whole, precision="int6")
+
+
+def test_a_folder_of_something_else_is_not_written_into(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, corpus = tmp_path / "texts", tmp_path / "corpus"
+    texts.mkdir()
+    (texts / "one.txt").write_text("some words\n" * 500)
+    prepare([str(texts)], corpus, progress=False)
+    both = Path(shutil.copytree(corpus, tmp_path / "both"))
+    shutil.copytree(run / "model", both, dirs_exist_ok=True)  # as an older release has left it
+    for folder, sentence in (
+        (corpus, "is a prepared corpus: choose another folder"),
+        (both, "is a prepared corpus: choose another folder"),
+        (texts, "is not empty and holds no model: choose another folder"),
+        (tmp_path, "is not empty and holds no model: choose another folder"),
+    ):
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        assert main(["export", str(run), str(folder)]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"lexinvariant: {folder} {sentence}") and error.count("\n") == 1
+        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert Corpus.open(corpus, verify=True).vocab.name == "char128"
+
+
+def test_a_model_is_exported_in_place_of_another_and_beside_what_is_hidden(run: Path, tmp_path: Path) -> None:
+    killed = tmp_path / ".model.safetensors.partial-1-0a0b0c"
+    killed.mkdir()
+    (killed / "config.json").write_text("{")
+    (tmp_path / ".gitattributes").write_text("*.safetensors filter=lfs\n")
+    assert export(run, tmp_path, step=1) == 1
+    (tmp_path / "README.md").write_text("What this model is.\n")
+    assert export(run, tmp_path, precision="int6") == 4
+    assert json.loads((tmp_path / "config.json").read_text())["precision"] == "int6"
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(path.name for path in (run / "model").iterdir()),
+        ".gitattributes",
+        "README.md",
+    }
 
 
 def test_a_config_that_is_no_models_is_not_written_over(run: Path) -> None:

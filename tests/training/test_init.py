@@ -71,6 +71,19 @@ def test_a_run_starts_with_the_weights_and_says_what_it_changed(
     [
         ("learned", {}, "", "is a standard model: give --standard to continue it as one"),
         (
+            "mixed",
+            {},
+            "",
+            "is a standard model that was regularised: give --regularise mixed to go on so, or --standard to go on",
+        ),
+        ("token-permuted", {}, "", "that was regularised: give --regularise token-permuted to go on so"),
+        (
+            "permuted",
+            {},
+            "--regularise mixed",
+            "is a lexinvariant model and the run trains a standard one: leave out --regularise",
+        ),
+        (
             "permuted",
             {},
             "--standard",
@@ -99,11 +112,31 @@ def test_weights_that_do_not_fit(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    place = save(tmp_path / "model", kind, readout="full" if kind == "learned" else "seen", **changes)
+    place = save(tmp_path / "model", kind, readout="seen" if kind == "permuted" else "full", **changes)
     argv = ["train", "finetune", "--init", place, *FEW, *options.split(), "--out", str(tmp_path / "run")]
     assert main(argv) == 2
     error = capsys.readouterr().err
     assert sentence in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "p"),
+    [
+        ("--regularise mixed", "mixed", 0.35),
+        ("--regularise mixed --p 0.1", "mixed", 0.1),
+        ("--regularise token-permuted", "token-permuted", 0.35),
+        ("--standard", "learned", 0.35),
+    ],
+)
+def test_a_regularised_model_goes_on_as_it_was_trained_unless_told_otherwise(
+    options: str, kind: str, p: float, tmp_path: Path
+) -> None:
+    config = replace(SHAPE, lexicon=LexiconConfig(kind="mixed", p=0.35, unit="type"), readout="full")
+    place, run = tmp_path / "model", tmp_path / "run"
+    save_model(place, config, random_params(config, 0.1), LetterVocab(12))
+    assert main(["train", "--init", str(place), *FEW, *options.split(), "--out", str(run)]) == 0
+    lexicon = load_weights(run / "model").config.lexicon
+    assert (lexicon.kind, lexicon.p, lexicon.unit) == (kind, p, "type")
 
 
 def test_data_of_a_larger_vocabulary_are_told_that_of_the_model(

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -93,7 +93,7 @@ class Collect:
 
 @dataclass(frozen=True)
 class Check:
-    """Verify a prepared corpus or a collection against the hashes in its manifest.
+    """Verify a prepared corpus or a collection against the hashes in its manifest, and a corpus's vocabulary too.
 
     example: lexinvariant data check data/stdlib
     """
@@ -113,10 +113,12 @@ def summary(manifest: Manifest) -> str:
     )
 
 
-def warn_of_little_held_out(manifest: Manifest, splits: Sequence[str]) -> None:
-    """Warn where too little was held out: by the hash of the documents' names, or of one or two texts."""
+def warn_of_little_held_out(manifest: Manifest, fractions: Mapping[str, float]) -> None:
+    """Warn where too little was held out: by the hash of the documents' names, or of one or two texts. `fractions` are
+    those that were asked for, by split.
+    """
     documents, tokens = sum(map(manifest.documents, SPLITS)), sum(map(manifest.tokens, SPLITS))
-    for split in splits:
+    for split, given in fractions.items():
         n = manifest.documents(split)
         # One or two long texts are each cut into train, valid and test: then all splits have as many documents.
         if n < min(FEWEST_HELD_OUT, manifest.documents("train")):
@@ -127,7 +129,8 @@ def warn_of_little_held_out(manifest: Manifest, splits: Sequence[str]) -> None:
             continue
         fraction = min(0.2, math.ceil(100 * wanted) / 100)
         is_enough = 0.2 * documents >= 1 or 0.2 * tokens >= FEWEST_TOKENS
-        larger = f"--{split}-fraction {fraction:g}" if is_enough else "more text"
+        # Whoever has held out as large a share already has to have more to hold it out of.
+        larger = f"--{split}-fraction {fraction:g}" if is_enough and given < fraction else "more text"
         print(
             f"lexinvariant: warning: the {split} split has {what}, too few for a loss to rely on: give {larger}, or "
             f"held-out text with --{split} SOURCE.",
@@ -192,7 +195,7 @@ def _prepare(arguments: Prepare) -> None:
         "valid": (arguments.valid, arguments.valid_fraction),
         "test": (arguments.test, arguments.test_fraction),
     }
-    by_fraction = [split for split, (named, fraction) in chosen.items() if fraction and not named]
+    by_fraction = {split: fraction for split, (named, fraction) in chosen.items() if fraction and not named}
     replaces = arguments.overwrite
     with uploaded(out, kind="prepared corpus", recognised_by=MANIFEST_FILE, replaces=replaces) as folder:
         manifest = prepare(
@@ -209,7 +212,7 @@ def _prepare(arguments: Prepare) -> None:
         )
         warn_of_dropped_characters(manifest)
         warn_of_little_held_out(manifest, by_fraction)
-        warn_of_kinds_not_held_out(Corpus.open(folder), by_fraction)
+        warn_of_kinds_not_held_out(Corpus.open(folder), list(by_fraction))
     print(f"Wrote {out}: {summary(manifest)}.")
 
 

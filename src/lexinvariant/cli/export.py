@@ -20,7 +20,8 @@ class Arguments:
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A run's folder, as given to `train --out`; or a model, to write it in another precision."""
     out: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
-    """The folder to write. Both may be on an object store."""
+    """The folder to write: a new or empty one, or that of a model, which is replaced. Both may be on an object
+    store."""
     precision: Literal["float32", "bfloat16", "int8", "int6"] = "float32"
     """Type of the matrices; int8 and int6 have one scale per column. int6 takes three quarters of the space of int8
     and cost the bundled model 0.003 nats per character."""

@@ -9,7 +9,7 @@ import tyro
 
 from lexinvariant import presets
 from lexinvariant.checks import finite_number
-from lexinvariant.config import TrainConfig
+from lexinvariant.cli.run_settings import RunSettings, run_config, words_of
 from lexinvariant.errors import UserError, suggestion
 from lexinvariant.results.section import short
 from lexinvariant.training.devices import DEVICES, Device
@@ -20,7 +20,7 @@ class Arguments:
     """Estimate what a run would take, from shapes alone and in seconds: memory per device, FLOP, communication, time.
 
     The training step is lowered for devices that need not be present. Every setting of the preset is an option, as for
-    `lexinvariant train`. Exits with status 1 if the run would not fit.
+    `lexinvariant train`, and so are its twins and --init. Exits with status 1 if the run would not fit.
 
     examples:
       lexinvariant plan paper-char --mesh 1x1 --device h200
@@ -39,7 +39,7 @@ class Arguments:
     utilisation: float = 0.0
     """The share of the data sheet's FLOP that a step reaches; 0: what was measured on an H200 at the model's width,
     49% for `paper-char` and wider, 18% for `char-small`."""
-    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    settings: Annotated[RunSettings, tyro.conf.arg(name="")] = field(default_factory=RunSettings)
 
 
 def overview() -> str:
@@ -53,7 +53,8 @@ options:
   --hbm GB            memory of a device, if not the data sheet's
   --tokens N          tokens to train on, if not what the preset's steps read
   --utilisation P     share of the data sheet's FLOP, if not what was measured at that width on an H200
-  --batch-size, --accumulate, --model.context ...: every setting of `lexinvariant train`
+  --batch-size, --accumulate, --model.context ...: every setting of `lexinvariant train`, also --standard,
+                      --regularise KIND, --p and --init MODEL
 
 presets: {", ".join(presets.PRESETS)}
 
@@ -69,9 +70,14 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(overview(), end="")
         return 0
-    name, *rest = argv
-    default = Arguments(config=presets.preset(name))
-    arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant plan {name}")
+    words = words_of(argv)
+    name = words.preset
+
+    def read(defaults: RunSettings) -> Arguments:
+        default = Arguments(settings=defaults)
+        return tyro.cli(Arguments, args=words.options, default=default, prog=f"lexinvariant plan {name}")
+
+    arguments = read(RunSettings(config=presets.preset(name)))
     data, fsdp = _mesh(arguments.mesh)
     device = _device(arguments.device)
     for option in ("hbm", "tokens", "utilisation"):
@@ -82,10 +88,11 @@ def main(argv: list[str]) -> int:
     os.environ["JAX_PLATFORMS"] = "cpu"  # a plan needs no device, and takes none from others
     from lexinvariant.training.plan import fewest_parts_that_fit, make_plan
 
-    plan = make_plan(arguments.config, data, fsdp, device, arguments.utilisation or None)
+    config = run_config(words, arguments.settings, lambda defaults: read(defaults).settings)
+    plan = make_plan(config, data, fsdp, device, arguments.utilisation or None)
     memory, tokens = (
         plan.memory,
-        arguments.tokens or arguments.config.steps * arguments.config.tokens_per_step,
+        arguments.tokens or config.steps * config.tokens_per_step,
     )
     available = arguments.hbm or device.memory_gb
     share = plan.share_of_peak
@@ -104,12 +111,12 @@ def main(argv: list[str]) -> int:
         ("time per step", _time(plan.step_seconds)),
         ("  arithmetic", f"{_time(plan.compute_seconds)} at {share:.0%} of the data sheet's FLOP"),
         ("  communication", f"{_time(plan.communication_seconds)}, overlapping"),
-        ("tokens per second", f"{arguments.config.tokens_per_step / plan.step_seconds:,.0f}"),
+        ("tokens per second", f"{config.tokens_per_step / plan.step_seconds:,.0f}"),
         (f"{tokens:.3g} tokens", _duration(plan.seconds_for(tokens), plan.n_devices)),
     ]
     print(
-        f"{name} on {data} x {fsdp} {device.kind}, {arguments.config.batch_size} x {arguments.config.model.context} "
-        f"tokens per step{_parts(arguments.config.accumulate)}"
+        f"{name} on {data} x {fsdp} {device.kind}, {config.batch_size} x {config.model.context} "
+        f"tokens per step{_parts(config.accumulate)}"
     )
     for label, value in rows:
         print(f"{label:<26}{value}")

@@ -3,15 +3,16 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 
 from lexinvariant import presets
 from lexinvariant.checks import whole_number
 from lexinvariant.cli.compiled import keep_compiled_programs
+from lexinvariant.cli.run_settings import RunSettings, run_config, words_of
 from lexinvariant.config import TrainConfig
 from lexinvariant.errors import UserError
 from lexinvariant.files import check_name
@@ -37,15 +38,7 @@ class Arguments:
     out: Annotated[str, tyro.conf.arg(metavar="PATH")] = ""
     """The run's folder, with checkpoints, metrics and, at the end, model/. On an object store (s3://bucket/run) it is
     a copy of a local one, updated after every save, from which another machine can continue."""
-    standard: bool = False
-    """Train the preset's standard twin, with a learned table instead."""
-    regularise: Literal["mixed", "token-permuted"] | None = None
-    """Train the standard twin regularised towards lexinvariance. mixed: in each sequence a share p of the token types
-    has random rows. token-permuted: a share p of the tokens is replaced by a random permutation of the vocabulary.
-    Short for --standard --model.lexicon.kind; p, p-anneal-share, unit and permute-targets of --model.lexicon are its
-    other settings."""
-    p: float | None = None
-    """With --regularise: the share of tokens. Short for --model.lexicon.p; the paper's is 0.2."""
+    settings: Annotated[RunSettings, tyro.conf.arg(name="")] = field(default_factory=RunSettings)
     distributed: str = ""
     """coordinator:port,N,i: this is process i (from 0) of N that train together, with process 0 at that address. Not
     needed under Slurm, MPI and Kubernetes and on Cloud TPUs, where processes find each other; `no` trains alone
@@ -53,7 +46,6 @@ class Arguments:
     heartbeat_seconds: int = 30
     """When several processes train together, one that is silent for this long is considered lost, and the others
     stop."""
-    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
 
 
 def overview() -> str:
@@ -112,49 +104,33 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(overview(), end="")
         return 0
-    if argv[0].startswith("-") and any(word.partition("=")[0] == "--init" for word in argv):
-        argv = ["finetune", *argv]
-    name, *rest = argv
-    default = Arguments(out=f"runs/{name}", config=presets.preset(name))
-    arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")
+    words = words_of(argv)
+
+    def read(defaults: RunSettings) -> Arguments:
+        default = Arguments(out=f"runs/{words.preset}", settings=defaults)
+        return tyro.cli(
+            Arguments, args=words.options, default=default, prog=f"lexinvariant train {words.preset}"
+        )
+
+    arguments = read(RunSettings(config=presets.preset(words.preset)))
     if whole_number(arguments.heartbeat_seconds, "--heartbeat-seconds", least=1) > LONGEST_HEARTBEAT:
         raise UserError(
             f"--heartbeat-seconds is {arguments.heartbeat_seconds}: give at most {LONGEST_HEARTBEAT}."
         )
     keep_compiled_programs()  # a run that goes on compiles nothing again
     cluster = find_cluster(arguments.distributed, os.environ)
-    if cluster is None:
-        return _train(name, rest, arguments, default)
-    return run_in_cluster(
-        cluster, arguments.heartbeat_seconds, lambda: _train(name, rest, arguments, default)
-    )
+
+    def train() -> int:
+        return _train(
+            words.preset, arguments, run_config(words, arguments.settings, lambda d: read(d).settings)
+        )
+
+    return train() if cluster is None else run_in_cluster(cluster, arguments.heartbeat_seconds, train)
 
 
-def _train(name: str, rest: list[str], arguments: Arguments, default: Arguments) -> int:
-    if arguments.config.init:
-        # Settings are those of the model, and what is given on the command line is understood as changes to them.
-        from lexinvariant.training.init import with_settings_of
-
-        config = with_settings_of(default.config, arguments.config.init)
-        if not (config.model.lexicon.is_lexinvariant or arguments.standard or arguments.regularise):
-            raise UserError(
-                f"{config.init} is a standard model: give --standard to continue it as one, or start from a "
-                "lexinvariant model."
-            )
-        default = replace(default, config=config)
-        arguments = tyro.cli(Arguments, args=rest, default=default, prog=f"lexinvariant train {name}")
-    config = arguments.config
+def _train(name: str, arguments: Arguments, config: TrainConfig) -> int:
     if arguments.data:
         config = config.changed({"data.path": arguments.data})
-    if arguments.regularise is not None:
-        config = config.changed({"model.lexicon.kind": arguments.regularise})
-    if arguments.p is not None:
-        if not config.model.lexicon.is_regulariser:
-            raise UserError("--p is the share of tokens that --regularise randomises: give --regularise too.")
-        config = config.changed({"model.lexicon.p": arguments.p})
-    if arguments.standard or arguments.regularise is not None:
-        config = presets.as_standard(config)
-
     if not is_remote(arguments.out):
         return _train_in(Path(check_name(arguments.out)), config, name)
 

@@ -17,7 +17,7 @@ from lexinvariant.files import expand_user, read_json_object
 from lexinvariant.text.batch import SPLITS, Batch, check_pieces, check_split_name, shuffled_pieces
 from lexinvariant.text.manifest import MANIFEST_FILE, Manifest
 from lexinvariant.text.tags import WORDS
-from lexinvariant.text.vocab import Vocab, load_vocab, nearest_file
+from lexinvariant.text.vocab import VOCAB_FILE, Vocab, load_vocab, nearest_file
 
 VERIFIED_FILE = "verified.json"
 _REMEDY = "copy the corpus again or prepare it again"
@@ -39,7 +39,7 @@ class Corpus:
 
     @classmethod
     def open(cls, path: Path | str, *, verify: bool = False) -> "Corpus":
-        """File sizes are always checked, and with `verify` every byte against its hash."""
+        """File sizes and the vocabulary's name are always checked, and with `verify` every byte against its hash."""
         folder = expand_user(path)
         if not folder.exists():
             raise UserError(
@@ -53,8 +53,10 @@ class Corpus:
             )
         corpus = cls(folder, Manifest.read(folder))
         corpus._check_sizes()
+        corpus._check_vocab_file()
         if verify:
             corpus.verify()
+            corpus._check_is_own(corpus.vocab.name, corpus.vocab.size)
         return corpus
 
     @property
@@ -147,6 +149,21 @@ class Corpus:
             )
             if expected  # an older release knew no tags
         }
+
+    def _check_vocab_file(self) -> None:
+        """Only what it says: the tokenizer that may lie beside it takes a while to load."""
+        path = self.folder / VOCAB_FILE
+        if path.is_file():
+            described = read_json_object(path, _REMEDY)
+            self._check_is_own(described.get("name"), described.get("size", self.vocab_size))
+
+    def _check_is_own(self, name: Any, size: Any) -> None:
+        """With another vocabulary the tokens would be another text, and a model of them be saved with it."""
+        if (name, size) != (self.manifest.vocab, self.vocab_size):
+            raise UserError(
+                f"{self.folder / VOCAB_FILE} belongs to something else, it has the vocabulary {name} of {size} tokens "
+                f"and the manifest {self.manifest.vocab} of {self.vocab_size}: {_REMEDY}"
+            )
 
     def _check_sizes(self) -> None:
         itemsize = np.dtype(self.manifest.dtype).itemsize

@@ -11,20 +11,32 @@ from lexinvariant.model.weights import Precision, load_weights, save_model
 from lexinvariant.remote import local_copy
 from lexinvariant.settings import from_dict
 from lexinvariant.text import load_vocab
+from lexinvariant.text.manifest import MANIFEST_FILE
 from lexinvariant.training.checkpoint import CheckpointStore, read_notes
 from lexinvariant.training.setup import build
 from lexinvariant.training.spikes import notes_for_model
 
 
 def _check_out(out: Path) -> None:
-    """The config.json of a run, or of anything else, would be lost."""
-    if (out / "config.json").exists():
-        try:
-            read_description(out)
-        except UserError as error:
-            raise UserError(
-                f"{out} has a config.json that is not a model's: choose another folder, it will not be touched."
-            ) from error
+    """A model is written to a folder of its own, or in place of another: files of a run, a corpus or anything else
+    would be lost, or taken for a part of it."""
+    if not out.is_dir():
+        return
+    # What is hidden is not in the way: what a killed export has left, or the .git of a repository for the model.
+    if all(path.name.startswith(".") for path in out.iterdir()):
+        return
+    if (out / MANIFEST_FILE).exists():  # also where an older release has put a model among the shards
+        raise UserError(f"{out} is a prepared corpus: choose another folder, it will not be touched.")
+    if not (out / "config.json").exists():
+        raise UserError(
+            f"{out} is not empty and holds no model: choose another folder, it will not be touched."
+        )
+    try:
+        read_description(out)
+    except UserError as error:
+        raise UserError(
+            f"{out} has a config.json that is not a model's: choose another folder, it will not be touched."
+        ) from error
 
 
 def export(
