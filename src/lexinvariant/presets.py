@@ -266,7 +266,7 @@ def preset(name: str) -> TrainConfig:
         raise UserError("The preset 'reader' is called 'judge' now: give that name.")
     if name.startswith("-"):
         raise UserError(
-            f"{name} stands where a preset belongs: give one first, such as char-tiny (or for `train`, --init MODEL)."
+            f"{name} stands where a preset belongs: give one first, such as char-tiny (or --init MODEL)."
         )
     if name not in PRESETS:
         raise UserError(f"There is no preset {name!r}: {suggestion(name, PRESETS)}")
