@@ -150,6 +150,8 @@ def test_it_is_off_in_evaluation_at_p_0_and_after_removal() -> None:
         assert (model(tok).logits == plain).all()
         randomised.p = 0.5
         assert (model(tok).logits != plain).any()
+        randomised.p = torch.tensor(1.0)  # a schedule may return an array
+        assert (model(tok).logits != plain).any()
         randomised.p = 2.0
         with pytest.raises(UserError, match=r"between 0 and 1, and not 2\.0"):
             model(tok)

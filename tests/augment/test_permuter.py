@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -159,6 +160,39 @@ def test_p_follows_a_schedule() -> None:
     np.testing.assert_array_equal(traced, permuter(tok, step=150))
 
 
+def one_number(library: str, number: float) -> Any:
+    """The number as an array of this library, without dimensions."""
+    if library == "torch":
+        return pytest.importorskip("torch", reason="needs PyTorch").tensor(number)
+    return {"numpy": np.asarray, "jax": jnp.asarray}[library](number)
+
+
+@pytest.mark.parametrize("library", ["numpy", "jax", "torch"])
+def test_steps_and_the_numbers_of_schedules_may_be_arrays_of_any_library(library: str) -> None:
+    tok, step = tokens(), one_number(library, 3)
+    expected = TokenPermuter(V, p=0.5)(tok, step=3)
+    for p in (one_number(library, 0.5), lambda step: one_number(library, 0.5)):
+        np.testing.assert_array_equal(TokenPermuter(V, p=p)(tok, step=step), expected)
+    schedule = LinearAnneal(one_number(library, 1.0), begin=1, end=5)
+    np.testing.assert_array_equal(TokenPermuter(V, p=schedule)(tok, step=step), expected)
+    with pytest.raises(UserError, match=r"between 0 and 1, and not 1\.5 at step 3"):
+        TokenPermuter(V, p=lambda step: one_number(library, 1.5))(tok, step=step)
+    with pytest.raises(UserError, match=r"and not .*\[0\.50*\].* at step 3"):
+        TokenPermuter(V, p=lambda step: one_number(library, 0.5)[None])(tok, step=step)
+
+
+def test_a_schedule_of_optax_is_the_same_whether_compiled_or_not() -> None:
+    permuter, tok = TokenPermuter(V, p=optax.linear_schedule(0.5, 0.0, 100)), tokens()
+    expected = TokenPermuter(V, p=0.25)(tok, step=50)
+    tok_jax = jnp.asarray(tok, jnp.int32)
+    np.testing.assert_array_equal(permuter(tok, step=50), expected)
+    np.testing.assert_array_equal(permuter(tok_jax, step=jnp.int32(50)), expected)
+    np.testing.assert_array_equal(jax.jit(lambda tok, step: permuter(tok, step=step))(tok_jax, 50), expected)
+    np.testing.assert_array_equal(jax.jit(lambda tok: permuter(tok, step=50))(tok_jax), expected)
+    (by_content,) = permuter.by_content(tok, epoch=0, step=jnp.int32(100))
+    np.testing.assert_array_equal(by_content, tok)
+
+
 def test_types_of_arrays_are_kept() -> None:
     permuter, tok = TokenPermuter(V, p=1.0), tokens()
     for dtype in (np.uint16, np.int32, np.int64):
@@ -242,9 +276,9 @@ def test_bad_batches_are_refused(tok: Any, message: str) -> None:
 
 def test_bad_steps_and_schedules_are_refused() -> None:
     tok = np.zeros((1, 1), np.int32)
-    with pytest.raises(UserError, match="numbered from 0"):
+    with pytest.raises(UserError, match="step is -1: give a number of at least 0"):
         TokenPermuter(V)(tok, step=-1)
-    with pytest.raises(UserError, match=r"integer, and not 0\.5"):
+    with pytest.raises(UserError, match=r"step is 0\.5: give a whole number"):
         TokenPermuter(V)(tok, step=0.5)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"and not 1\.5 at step 3"):
         TokenPermuter(V, p=lambda step: step / 2)(tok, step=3)

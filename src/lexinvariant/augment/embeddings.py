@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from lexinvariant.augment.permuter import check_probability
+from lexinvariant.augment.permuter import probability
 from lexinvariant.errors import UserError
 
 # The attribute of a model's input embedding that says whose hooks it has.
@@ -55,8 +55,7 @@ class RandomisedEmbeddings:
     def __init__(
         self, model: nn.Module, p: float = 0.2, *, special_ids: Sequence[int] = (), outputs: bool = True
     ) -> None:
-        check_probability(p)
-        self.p = p
+        self.p = probability(p)
         self._drawn: DrawnTables | None = None
         self._embedding, readout = _both_ends(model, outputs)
         vocab_size = len(self._embedding.weight)
@@ -103,7 +102,7 @@ class RandomisedEmbeddings:
 
     def _embed(self, embedding: nn.Module, args: tuple[Tensor, ...], x_BTD: Tensor) -> Tensor:
         self._drawn = None
-        check_probability(self.p)
+        self.p = probability(self.p)  # a schedule may have returned an array
         if not embedding.training or self.p == 0:
             return x_BTD
         tok_BT = args[0]

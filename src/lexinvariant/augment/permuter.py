@@ -7,7 +7,6 @@ context says they mean. The sequences may be NumPy arrays, PyTorch tensors or JA
 """
 
 import hashlib
-import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ class LinearAnneal:
     end: int
 
     def __post_init__(self) -> None:
-        check_probability(self.p)
+        object.__setattr__(self, "p", probability(self.p))
         if not 0 <= self.begin < self.end:
             raise UserError(
                 f"Annealing needs 0 <= begin < end, and begin is {self.begin} and end is {self.end}: give the steps "
@@ -71,7 +70,7 @@ class TokenPermuter:
 
     def __post_init__(self) -> None:
         if not callable(self.p):
-            check_probability(self.p)
+            object.__setattr__(self, "p", probability(self.p))
         if self.unit not in ("position", "type"):
             raise UserError(f'unit is "position" or "type", and not {self.unit!r}.')
         object.__setattr__(self, "vocab_size", whole_number(self.vocab_size, "vocab_size", least=1))
@@ -116,7 +115,8 @@ class TokenPermuter:
         """
         ids_BT = _as_ids(tok_BT, self.vocab_size)
         row_B1 = like(ids_BT, np.arange(first_row, first_row + len(ids_BT), dtype=np.int32)[:, None])
-        return self._permuted(ids_BT, step, _as_step(step), row_B1)
+        step = _as_step(step)
+        return self._permuted(ids_BT, step, step, row_B1)
 
     def by_content(self, tok_BT: Array, *labels_BT: Array, epoch: int, step: int = 0) -> tuple[Array, ...]:
         """(tok_BT, *labels_BT): as a call, with each row's randomness named by its tokens and the epoch.
@@ -124,6 +124,7 @@ class TokenPermuter:
         The same sequence moves alike in whatever batch, process or worker it turns up, and anew in every epoch; the
         step is for a scheduled p alone. Special ids do not count, so that padding at the end changes nothing.
         """
+        step = _as_step(step)
         arrays = [_as_ids(array_BT, self.vocab_size) for array_BT in (tok_BT, *labels_BT)]
         name_B2 = self._content_names(arrays[0], epoch)
         return tuple(
@@ -153,9 +154,7 @@ class TokenPermuter:
         if not callable(self.p):
             return self.p
         p = self.p(step)
-        if not _is_traced(p):
-            check_probability(p, f" at step {step}")
-        return p
+        return p if _is_traced(p) else probability(p, f" at step {step}")
 
     @cached_property
     def _special_ranges(self) -> tuple[tuple[int, int], ...]:
@@ -181,9 +180,12 @@ class TokenPermuter:
         return np.frombuffer(b"".join(digests), "<i4").reshape(-1, 2)
 
 
-def check_probability(p: float, where: str = "") -> None:
-    if not isinstance(p, (int, float, np.number)) or not 0 <= p <= 1:  # NaN is refused too
-        raise UserError(f"p is a probability between 0 and 1, and not {p!r}{where}.")
+def probability(p: object, where: str = "") -> float:
+    """The value as a number of Python, once it is sure that it is a probability."""
+    number = _plain(p)
+    if not isinstance(number, (int, float)) or not 0 <= number <= 1:  # NaN is refused too
+        raise UserError(f"p is a probability between 0 and 1, and not {number!r}{where}.")
+    return number
 
 
 def tokenizer_ids(tokenizer: Any) -> tuple[int, tuple[int, ...]]:
@@ -239,15 +241,12 @@ def _as_ids(tok_BT: Array, vocab_size: int) -> Array:
 
 def _as_step(step: int) -> int:
     """The step as an integer of Python, unless jax.jit traces it."""
-    if _is_traced(step):
-        return step
-    try:
-        number = operator.index(step)
-    except TypeError:
-        raise UserError(f"A step is an integer, and not {step!r}.") from None
-    if number < 0:
-        raise UserError(f"Steps are numbered from 0, and {number} is below.")
-    return number
+    return step if _is_traced(step) else whole_number(_plain(step), "step", least=0)
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy, PyTorch or JAX as one of Python: optax's schedules, for one, return JAX arrays."""
+    return value.item() if getattr(value, "shape", None) == () and not _is_traced(value) else value
 
 
 def _is_traced(array: Array) -> bool:
