@@ -138,6 +138,27 @@ def test_equal_tokens_of_a_sequence_share_a_row_and_special_ones_keep_theirs() -
     assert (random[tok == 0] == plain[tok == 0]).all()
 
 
+@pytest.mark.parametrize(
+    ("special_ids", "sentence"),
+    [
+        (None, "special_ids is None: give a list"),
+        (torch.tensor(0), r"special_ids is tensor\(0\): give a list"),
+        ([None], "integers, and not None: .* leave out"),
+        (["a"], "integers, and not 'a': give ids"),
+    ],
+)
+def test_special_ids_that_are_none_are_refused(special_ids: Any, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        augment.randomise_embeddings(llama(), special_ids=special_ids)
+
+
+def test_special_ids_may_be_a_tensor_or_come_one_by_one() -> None:
+    for ids in (torch.tensor([0, 3]), (i for i in (0, 3))):
+        with augment.randomise_embeddings(llama(), 1.0, special_ids=ids) as randomised:
+            chosen = randomised.draw(1).chosen_BV[0]
+        assert (~chosen).nonzero().flatten().tolist() == [0, 3]
+
+
 def test_it_is_off_in_evaluation_at_p_0_and_after_removal() -> None:
     model, tok = llama(), tokens()
     plain = model(tok).logits

@@ -204,6 +204,11 @@ def test_types_of_arrays_are_kept() -> None:
     assert permuter(tok[:0], step=0).shape == (0, 256)
 
 
+def test_special_ids_may_come_in_any_list_or_array_or_one_by_one() -> None:
+    for ids in ([3, 1, 1], {1, 3}, np.array([3, 1]), jnp.array([3, 1]), (i for i in (3, 1))):
+        assert TokenPermuter(V, special_ids=ids).special_ids == (1, 3)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("make", [np.asarray, jnp.asarray, "torch"])
 def test_types_that_cannot_hold_every_id_are_refused(make: Any) -> None:
     array = np.zeros((1, 4), np.int8)
@@ -228,6 +233,8 @@ def test_a_tokenizer_gives_the_vocabulary_and_the_ids_that_stay() -> None:
     assert (permuter.p, permuter.seed) == (0.5, 4)
     wide = TokenPermuter.from_tokenizer(tokenizer, vocab_size=64, special_ids=[1])
     assert set(wide.special_ids) == special | unused | {1} | set(range(permuter.vocab_size, 64))
+    with pytest.raises(UserError, match="special_ids is None: give a list"):
+        TokenPermuter.from_tokenizer(tokenizer, special_ids=None)
     with pytest.raises(UserError, match="do not fit a vocabulary of 2"):
         TokenPermuter.from_tokenizer(tokenizer, vocab_size=2)
 
@@ -311,8 +318,12 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     ("options", "sentence"),
     [
         ({"seed": "x"}, "seed is 'x'"),
-        ({"special_ids": 5}, "a list of ids, and not 5"),
+        ({"special_ids": 5}, "special_ids is 5: give a list"),
         ({"special_ids": "5"}, "a list"),
+        ({"special_ids": None}, "special_ids is None: give a list"),
+        ({"special_ids": [None]}, "integers, and not None: .* leave out"),
+        ({"special_ids": [[1]]}, r"integers, and not \[1\]"),
+        ({"special_ids": np.array([0.5])}, r"integers, and not 0\.5"),
     ],
 )
 def test_wrong_types_are_told_when_it_is_made(options: dict[str, Any], sentence: str) -> None:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from lexinvariant.augment.permuter import probability
+from lexinvariant.augment.permuter import probability, sorted_ids
 from lexinvariant.errors import UserError
 
 # The attribute of a model's input embedding that says whose hooks it has.
@@ -59,13 +59,14 @@ class RandomisedEmbeddings:
         self._drawn: DrawnTables | None = None
         self._embedding, readout = _both_ends(model, outputs)
         vocab_size = len(self._embedding.weight)
-        if outside := [i for i in special_ids if not 0 <= i < vocab_size]:
+        ids = sorted_ids(special_ids)
+        if outside := [i for i in ids if not 0 <= i < vocab_size]:
             raise UserError(
                 f"The special id {outside[0]} does not fit the model, which has {vocab_size} embeddings: use the "
                 "tokenizer of this model."
             )
         self._ordinary_V = torch.ones(vocab_size, dtype=torch.bool)
-        self._ordinary_V[list(special_ids)] = False
+        self._ordinary_V[ids] = False
         if not self._ordinary_V.any():
             raise UserError(
                 "All ids of the vocabulary are special, so no embedding could be random: leave some out."

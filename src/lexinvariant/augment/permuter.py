@@ -77,11 +77,7 @@ class TokenPermuter:
         if self.vocab_size >= 2**31:
             raise UserError(f"vocab_size is {self.vocab_size}: give a number of at most 2^31 - 1.")
         check_seed(self.seed)
-        if isinstance(self.special_ids, (str, bytes)) or not isinstance(self.special_ids, Iterable):
-            raise UserError(f"special_ids is a list of ids, and not {self.special_ids!r}.")
-        if odd := [i for i in self.special_ids if not isinstance(i, (int, np.integer))]:
-            raise UserError(f"Special ids are integers, and not {odd[0]!r}.")
-        special = sorted({int(i) for i in self.special_ids})
+        special = sorted_ids(self.special_ids)
         if special and not 0 <= special[0] <= special[-1] < self.vocab_size:
             outside = special[0] if special[0] < 0 else special[-1]
             raise UserError(
@@ -103,7 +99,7 @@ class TokenPermuter:
                 "vocab_size out."
             )
         # A model's table may have more rows than there are tokens: those stand for nothing, and nothing moves there.
-        special_ids = (*special_ids, *range(n_ids, vocab_size), *options.pop("special_ids", ()))
+        special_ids = (*special_ids, *range(n_ids, vocab_size), *sorted_ids(options.pop("special_ids", ())))
         return cls(vocab_size, special_ids=special_ids, **options)
 
     def __call__(self, tok_BT: Array, *, step: int, first_row: int = 0) -> Array:
@@ -186,6 +182,21 @@ def probability(p: object, where: str = "") -> float:
     if not isinstance(number, (int, float)) or not 0 <= number <= 1:  # NaN is refused too
         raise UserError(f"p is a probability between 0 and 1, and not {number!r}{where}.")
     return number
+
+
+def sorted_ids(special_ids: Any) -> list[int]:
+    """Special ids as integers of Python, each once; whether they are in a vocabulary is for the caller to check."""
+    if isinstance(special_ids, (str, bytes)) or not isinstance(_plain(special_ids), Iterable):
+        raise UserError(
+            f"special_ids is {special_ids!r}: give a list of ids, which is empty where there are none."
+        )
+    ids = [_plain(i) for i in special_ids]
+    if odd := [i for i in ids if not isinstance(i, int)]:
+        raise UserError(
+            f"Special ids are integers, and not {odd[0]!r}: give ids and not tokens, and leave out those that the "
+            "tokenizer has none for."
+        )
+    return sorted(set(ids))
 
 
 def tokenizer_ids(tokenizer: Any) -> tuple[int, tuple[int, ...]]:
