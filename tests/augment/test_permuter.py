@@ -126,6 +126,25 @@ def test_steps_rows_and_seeds_differ_and_an_address_repeats() -> None:
         assert (other != out).mean() > 0.9
 
 
+def test_a_compiled_function_may_be_given_the_first_row() -> None:
+    permuter, tok = TokenPermuter(V, p=LinearAnneal(0.5, begin=0, end=100)), tokens()
+    expected = permuter(tok, step=20, first_row=64)
+    for constant in (tok, jnp.asarray(tok, jnp.int32)):
+        for traced in (
+            jax.jit(lambda tok, step, row: permuter(tok, step=step, first_row=row))(constant, 20, 64),
+            jax.jit(lambda row, tok=constant: permuter(tok, step=20, first_row=row))(64),
+            jax.jit(lambda step, tok=constant: permuter(tok, step=step, first_row=64))(20),
+        ):
+            np.testing.assert_array_equal(traced, expected)
+    with jax.enable_x64(True):
+        wide = jax.jit(lambda tok, step, row: permuter(tok, step=step, first_row=row))(
+            tok, np.int64(20), np.int64(64)
+        )
+    np.testing.assert_array_equal(wide, expected)
+    with pytest.raises(UserError, match="first_row is an array of float32"):
+        jax.jit(lambda row: permuter(tok, step=20, first_row=row))(0.5)
+
+
 def test_labels_move_with_their_tokens_and_ignored_ones_stay() -> None:
     permuter, tok = TokenPermuter(V, p=0.5, special_ids=SPECIAL), tokens()
     labels = tok.copy()
@@ -193,6 +212,17 @@ def test_a_schedule_of_optax_is_the_same_whether_compiled_or_not() -> None:
     np.testing.assert_array_equal(by_content, tok)
 
 
+def test_numbers_of_any_library_name_an_epoch_or_a_row() -> None:
+    permuter, tok = TokenPermuter(V, p=0.5), tokens()
+    for three in (np.int64(3), np.array(3), jnp.int32(3)):
+        np.testing.assert_array_equal(
+            permuter(tok, step=0, first_row=three), permuter(tok, step=0, first_row=3)
+        )
+        np.testing.assert_array_equal(
+            permuter.by_content(tok, epoch=three)[0], permuter.by_content(tok, epoch=3)[0]
+        )
+
+
 def test_types_of_arrays_are_kept() -> None:
     permuter, tok = TokenPermuter(V, p=1.0), tokens()
     for dtype in (np.uint16, np.int32, np.int64):
@@ -237,6 +267,12 @@ def test_a_tokenizer_gives_the_vocabulary_and_the_ids_that_stay() -> None:
         TokenPermuter.from_tokenizer(tokenizer, special_ids=None)
     with pytest.raises(UserError, match="do not fit a vocabulary of 2"):
         TokenPermuter.from_tokenizer(tokenizer, vocab_size=2)
+
+
+@pytest.mark.parametrize("tokenizer", ["bert", None, {"a": 0}])
+def test_what_is_no_tokenizer_is_refused(tokenizer: Any) -> None:
+    with pytest.raises(UserError, match=f"^{type(tokenizer).__name__} is not a tokenizer .*: load one"):
+        TokenPermuter.from_tokenizer(tokenizer)
 
 
 @pytest.mark.parametrize(
@@ -289,6 +325,20 @@ def test_bad_steps_and_schedules_are_refused() -> None:
         TokenPermuter(V)(tok, step=0.5)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"and not 1\.5 at step 3"):
         TokenPermuter(V, p=lambda step: step / 2)(tok, step=3)
+    last = 2**31 - 1  # the number of the last row that there can be
+    assert TokenPermuter(V)(tok, step=0, first_row=last).shape == (1, 1)
+    for first_row in (last + 1, 2**40):
+        with pytest.raises(UserError, match=f"first_row is {first_row}: give a number of at most {last}"):
+            TokenPermuter(V)(tok, step=0, first_row=first_row)
+    with pytest.raises(UserError, match="first_row is -1: give a number of at least 0"):
+        TokenPermuter(V)(tok, step=0, first_row=-1)
+    for epoch in (-1, 2**64, 0.5, None):
+        with pytest.raises(UserError, match=f"epoch is {epoch}: give a"):
+            TokenPermuter(V).by_content(tok, epoch=epoch)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"jax.jit does not know yet: call it outside"):
+        jax.jit(lambda tok: TokenPermuter(V).by_content(tok, epoch=0))(tok)
+    with pytest.raises(UserError, match=r"jax.jit does not know yet: call it outside"):
+        jax.jit(lambda epoch: TokenPermuter(V).by_content(tok, epoch=epoch))(0)
     with pytest.raises(UserError, match="begin is 5 and end is 5"):
         LinearAnneal(0.2, begin=5, end=5)
 

@@ -110,8 +110,9 @@ class TokenPermuter:
         labels that were shifted already do not: replace tokens first and shift then. Labels of -100 stay.
         """
         ids_BT = _as_ids(tok_BT, self.vocab_size)
-        row_B1 = like(ids_BT, np.arange(first_row, first_row + len(ids_BT), dtype=np.int32)[:, None])
-        step = _as_step(step)
+        step = counted(step, "step")
+        first_row = counted(first_row, "first_row", most=2**31 - max(len(ids_BT), 1))
+        row_B1 = like(ids_BT, np.arange(len(ids_BT), dtype=np.int32)[:, None]) + first_row
         return self._permuted(ids_BT, step, step, row_B1)
 
     def by_content(self, tok_BT: Array, *labels_BT: Array, epoch: int, step: int = 0) -> tuple[Array, ...]:
@@ -120,7 +121,7 @@ class TokenPermuter:
         The same sequence moves alike in whatever batch, process or worker it turns up, and anew in every epoch; the
         step is for a scheduled p alone. Special ids do not count, so that padding at the end changes nothing.
         """
-        step = _as_step(step)
+        step, epoch = counted(step, "step"), counted(epoch, "epoch")
         arrays = [_as_ids(array_BT, self.vocab_size) for array_BT in (tok_BT, *labels_BT)]
         name_B2 = self._content_names(arrays[0], epoch)
         return tuple(
@@ -130,7 +131,11 @@ class TokenPermuter:
 
     def _permuted(self, tok_BT: Array, step: int, *address: int | Array) -> Array:
         """The tokens with those replaced that the address's random numbers choose."""
-        xp, p = namespace(tok_BT), self._p_at(step)
+        p = self._p_at(step)
+        # NumPy's functions take nothing that jax.jit traces, so beside it a batch of NumPy becomes one of JAX.
+        if traced := [number for number in (p, *address) if _is_traced(number)]:
+            tok_BT = namespace(traced[0]).asarray(tok_BT)
+        xp = namespace(tok_BT)
         address = (self.seed, self.seed >> 32, *address)
         id_BT = xp.asarray(tok_BT, dtype=xp.int32)
         # Ordinary ids are numbered without the special ones, permuted, and numbered back.
@@ -165,6 +170,10 @@ class TokenPermuter:
 
     def _content_names(self, tok_BT: Array, epoch: int) -> NDArray[np.int32]:
         """name_B2: 64 bits a row, a hash of the epoch and of the tokens that can move."""
+        if _is_traced(tok_BT) or _is_traced(epoch):
+            raise UserError(
+                "by_content needs numbers, which jax.jit does not know yet: call it outside of what is compiled."
+            )
         host_BT = np.asarray(tok_BT.cpu() if hasattr(tok_BT, "cpu") else tok_BT, "<i4")
         counts_BT = (host_BT >= 0) & ~np.isin(host_BT, self.special_ids)
         digests = [
@@ -204,11 +213,16 @@ def tokenizer_ids(tokenizer: Any) -> tuple[int, tuple[int, ...]]:
 
     An id below the largest that stands for no token counts as special: a model has never seen its row.
     """
+    added = getattr(tokenizer, "added_tokens_decoder", None)
+    if added is None and hasattr(tokenizer, "get_added_tokens_decoder"):
+        added = tokenizer.get_added_tokens_decoder()
+    if added is None or not hasattr(tokenizer, "get_vocab"):
+        raise UserError(
+            f"{type(tokenizer).__name__} is not a tokenizer of Hugging Face: load one, with "
+            "AutoTokenizer.from_pretrained of transformers or Tokenizer.from_file of tokenizers."
+        )
     ids = set(tokenizer.get_vocab().values())
     special = set(getattr(tokenizer, "all_special_ids", ()))
-    added = getattr(tokenizer, "added_tokens_decoder", None)
-    if added is None:
-        added = tokenizer.get_added_tokens_decoder()
     special |= {i for i, token in added.items() if token.special}
     vocab_size = max(ids | special) + 1
     return vocab_size, tuple(sorted(special | (set(range(vocab_size)) - ids)))
@@ -234,12 +248,12 @@ def _as_ids(tok_BT: Array, vocab_size: int) -> Array:
         raise UserError(
             f"Token ids have the shape (batch, time), and not {tuple(ids_BT.shape)}: a single sequence is ids[None, :]."
         )
-    if _is_traced(ids_BT) or 0 in ids_BT.shape:
-        return ids_BT
-    if (largest := int(ids_BT.max())) >= vocab_size:
+    if 0 in ids_BT.shape or _is_traced(largest := ids_BT.max()):
+        return ids_BT  # jax.jit traces what is computed of any array, and not only of its arguments
+    if int(largest) >= vocab_size:
         raise UserError(
-            f"The batch has the id {largest}, and the vocabulary ends at {vocab_size - 1}: give the vocab_size of the "
-            "tokenizer that made the batch."
+            f"The batch has the id {int(largest)}, and the vocabulary ends at {vocab_size - 1}: give the vocab_size of "
+            "the tokenizer that made the batch."
         )
     if int(ids_BT.min()) < 0:
         negative = ids_BT[ids_BT < 0]
@@ -250,9 +264,18 @@ def _as_ids(tok_BT: Array, vocab_size: int) -> Array:
     return ids_BT
 
 
-def _as_step(step: int) -> int:
-    """The step as an integer of Python, unless jax.jit traces it."""
-    return step if _is_traced(step) else whole_number(_plain(step), "step", least=0)
+def counted(value: Any, name: str, most: int = 2**63 - 1) -> int:
+    """The number of a step, an epoch or a row as an integer of Python, unless jax.jit traces it."""
+    if _is_traced(value):
+        if value.shape != () or "int" not in str(value.dtype):
+            raise UserError(
+                f"{name} is an array of {value.dtype} of the shape {value.shape}: give a whole number."
+            )
+        return value.astype(np.int32)  # of 64 bits it would change all the hashes
+    number = whole_number(_plain(value), name, least=0)
+    if number > most:
+        raise UserError(f"{name} is {number}: give a number of at most {most}.")
+    return number
 
 
 def _plain(value: Any) -> Any:
