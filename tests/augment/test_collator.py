@@ -128,10 +128,26 @@ def test_batches_that_cannot_be_permuted_are_refused() -> None:
         augment.PermutingCollator(PERMUTER)([{"input_ids": [3, 4], "labels": 1}])
     with pytest.raises(UserError, match="a collator that pads"):
         augment.PermutingCollator(PERMUTER)([{"input_ids": [3, 4]}, {"input_ids": [3]}])
+    for differing in ([None], [{"input_ids": [3]}, {"labels": [3]}], [{"input_ids": ["a"]}]):
+        with pytest.raises(UserError, match="do not make a batch"):
+            augment.PermutingCollator(PERMUTER)(differing)
+    with pytest.raises(UserError, match=r"no examples .*: give PermutingCollator one or more"):
+        augment.PermutingCollator(PERMUTER)([])
     with pytest.raises(UserError, match="has the id 200"):
         augment.PermutingCollator(PERMUTER)([torch.tensor([V])])
     with pytest.raises(UserError, match=r"integers, and not torch\.float32"):
         augment.PermutingCollator(PERMUTER)([torch.tensor([0.5])])
+
+
+def test_epochs_and_steps_that_are_none_are_refused_when_they_are_set() -> None:
+    collator = augment.PermutingCollator(PERMUTER)
+    for name, set_number in (("epoch", collator.set_epoch), ("step", collator.set_step)):
+        set_number(torch.tensor(3))
+        for number in (-2, -1, 2**63, 0.5, None):
+            with pytest.raises(UserError, match=f"{name} is {number}: give a"):
+                set_number(number)
+    data = [torch.arange(2, 50)]
+    assert (collator(data) == PERMUTER.by_content(data[0][None], epoch=3)[0]).all()
 
 
 class Recorder(torch.nn.Module):

@@ -138,6 +138,27 @@ def test_equal_tokens_of_a_sequence_share_a_row_and_special_ones_keep_theirs() -
     assert (random[tok == 0] == plain[tok == 0]).all()
 
 
+@pytest.mark.parametrize(
+    ("special_ids", "sentence"),
+    [
+        (None, "special_ids is None: give a list"),
+        (torch.tensor(0), r"special_ids is tensor\(0\): give a list"),
+        ([None], "integers, and not None: .* leave out"),
+        (["a"], "integers, and not 'a': give ids"),
+    ],
+)
+def test_special_ids_that_are_none_are_refused(special_ids: Any, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        augment.randomise_embeddings(llama(), special_ids=special_ids)
+
+
+def test_special_ids_may_be_a_tensor_or_come_one_by_one() -> None:
+    for ids in (torch.tensor([0, 3]), (i for i in (0, 3))):
+        with augment.randomise_embeddings(llama(), 1.0, special_ids=ids) as randomised:
+            chosen = randomised.draw(1).chosen_BV[0]
+        assert (~chosen).nonzero().flatten().tolist() == [0, 3]
+
+
 def test_it_is_off_in_evaluation_at_p_0_and_after_removal() -> None:
     model, tok = llama(), tokens()
     plain = model(tok).logits
@@ -150,10 +171,13 @@ def test_it_is_off_in_evaluation_at_p_0_and_after_removal() -> None:
         assert (model(tok).logits == plain).all()
         randomised.p = 0.5
         assert (model(tok).logits != plain).any()
+        randomised.p = torch.tensor(1.0)  # a schedule may return an array
+        assert (model(tok).logits != plain).any()
         randomised.p = 2.0
         with pytest.raises(UserError, match=r"between 0 and 1, and not 2\.0"):
             model(tok)
     assert (model(tok).logits == plain).all()
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
 def test_a_second_call_takes_the_place_of_the_first() -> None:
@@ -181,9 +205,74 @@ def test_outputs_may_keep_their_rows() -> None:
 def test_logits_of_other_sequences_are_refused() -> None:
     model = llama()
     with augment.randomise_embeddings(model, 0.5):
-        model(tokens(3))
+        model.get_input_embeddings()(tokens(3))
         with pytest.raises(UserError, match=r"\(2, 5, 40\) are not .* of the 3 sequences"):
             model(inputs_embeds=torch.zeros(2, 5, D, dtype=torch.float64))
+
+
+def test_embeddings_that_come_from_elsewhere_are_read_out_as_always() -> None:
+    model, x_BTD = llama(), torch.randn(3, 9, D, dtype=torch.float64)
+    plain = model(inputs_embeds=x_BTD).logits
+    with augment.randomise_embeddings(model, 0.5):
+        for _ in range(2):
+            model(tokens(3))
+            assert (model(inputs_embeds=x_BTD).logits == plain).all()
+            assert (model(inputs_embeds=x_BTD).logits == plain).all()
+
+
+def test_tokens_that_were_embedded_before_the_model_is_called_are_read_out_with_their_tables() -> None:
+    model, tok = llama(), tokens()  # as PEFT does, which puts prompts before them
+    with augment.randomise_embeddings(model, 0.5):
+        torch.manual_seed(5)
+        expected = model(tok).logits
+        torch.manual_seed(5)
+        logits = model(inputs_embeds=model.get_input_embeddings()(tok)).logits
+    torch.testing.assert_close(logits, expected)
+
+
+def test_a_pass_may_be_read_out_in_parts() -> None:
+    model, tok = llama(), tokens()
+    with augment.randomise_embeddings(model, 0.5):
+        torch.manual_seed(5)
+        expected = model(tok).logits
+        torch.manual_seed(5)
+        h_BTD = model.model(tok).last_hidden_state
+        parts = [
+            torch.utils.checkpoint.checkpoint(model.lm_head, part_BTD, use_reentrant=False)
+            for part_BTD in h_BTD.split(4, dim=1)
+        ]
+        gradients = [gradients_of(model, logits) for logits in (torch.cat(parts, dim=1), expected)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), expected)
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("of", ["layers", "the whole model"])
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_gradients_are_the_same_with_checkpoints(of: str, use_reentrant: bool) -> None:
+    model, tok = llama(), tokens()
+    with augment.randomise_embeddings(model, 0.5):
+        torch.manual_seed(5)
+        expected = gradients_of(model, model(tok).logits)
+        torch.manual_seed(5)
+        if of == "layers":
+            model.gradient_checkpointing_enable({"use_reentrant": use_reentrant})
+            logits = model(tok).logits
+        else:
+            unused = torch.zeros(
+                (), requires_grad=True
+            )  # without it the reentrant kind has nothing to derive by
+            logits = torch.utils.checkpoint.checkpoint(
+                lambda tok, _: model(tok).logits, tok, unused, use_reentrant=use_reentrant
+            )
+        gradients = gradients_of(model, logits)
+    torch.testing.assert_close(gradients, expected)
+
+
+def gradients_of(model: Any, logits: Any) -> dict[str, Any]:
+    """Of a loss that weighs every logit differently."""
+    model.zero_grad()
+    (logits * torch.arange(logits.numel()).view(logits.shape).sin()).sum().backward()
+    return {name: weight.grad.clone() for name, weight in model.named_parameters()}
 
 
 def test_mixed_precision_trains() -> None:

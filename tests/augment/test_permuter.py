@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -125,6 +126,25 @@ def test_steps_rows_and_seeds_differ_and_an_address_repeats() -> None:
         assert (other != out).mean() > 0.9
 
 
+def test_a_compiled_function_may_be_given_the_first_row() -> None:
+    permuter, tok = TokenPermuter(V, p=LinearAnneal(0.5, begin=0, end=100)), tokens()
+    expected = permuter(tok, step=20, first_row=64)
+    for constant in (tok, jnp.asarray(tok, jnp.int32)):
+        for traced in (
+            jax.jit(lambda tok, step, row: permuter(tok, step=step, first_row=row))(constant, 20, 64),
+            jax.jit(lambda row, tok=constant: permuter(tok, step=20, first_row=row))(64),
+            jax.jit(lambda step, tok=constant: permuter(tok, step=step, first_row=64))(20),
+        ):
+            np.testing.assert_array_equal(traced, expected)
+    with jax.enable_x64(True):
+        wide = jax.jit(lambda tok, step, row: permuter(tok, step=step, first_row=row))(
+            tok, np.int64(20), np.int64(64)
+        )
+    np.testing.assert_array_equal(wide, expected)
+    with pytest.raises(UserError, match="first_row is an array of float32"):
+        jax.jit(lambda row: permuter(tok, step=20, first_row=row))(0.5)
+
+
 def test_labels_move_with_their_tokens_and_ignored_ones_stay() -> None:
     permuter, tok = TokenPermuter(V, p=0.5, special_ids=SPECIAL), tokens()
     labels = tok.copy()
@@ -159,6 +179,50 @@ def test_p_follows_a_schedule() -> None:
     np.testing.assert_array_equal(traced, permuter(tok, step=150))
 
 
+def one_number(library: str, number: float) -> Any:
+    """The number as an array of this library, without dimensions."""
+    if library == "torch":
+        return pytest.importorskip("torch", reason="needs PyTorch").tensor(number)
+    return {"numpy": np.asarray, "jax": jnp.asarray}[library](number)
+
+
+@pytest.mark.parametrize("library", ["numpy", "jax", "torch"])
+def test_steps_and_the_numbers_of_schedules_may_be_arrays_of_any_library(library: str) -> None:
+    tok, step = tokens(), one_number(library, 3)
+    expected = TokenPermuter(V, p=0.5)(tok, step=3)
+    for p in (one_number(library, 0.5), lambda step: one_number(library, 0.5)):
+        np.testing.assert_array_equal(TokenPermuter(V, p=p)(tok, step=step), expected)
+    schedule = LinearAnneal(one_number(library, 1.0), begin=1, end=5)
+    np.testing.assert_array_equal(TokenPermuter(V, p=schedule)(tok, step=step), expected)
+    with pytest.raises(UserError, match=r"between 0 and 1, and not 1\.5 at step 3"):
+        TokenPermuter(V, p=lambda step: one_number(library, 1.5))(tok, step=step)
+    with pytest.raises(UserError, match=r"and not .*\[0\.50*\].* at step 3"):
+        TokenPermuter(V, p=lambda step: one_number(library, 0.5)[None])(tok, step=step)
+
+
+def test_a_schedule_of_optax_is_the_same_whether_compiled_or_not() -> None:
+    permuter, tok = TokenPermuter(V, p=optax.linear_schedule(0.5, 0.0, 100)), tokens()
+    expected = TokenPermuter(V, p=0.25)(tok, step=50)
+    tok_jax = jnp.asarray(tok, jnp.int32)
+    np.testing.assert_array_equal(permuter(tok, step=50), expected)
+    np.testing.assert_array_equal(permuter(tok_jax, step=jnp.int32(50)), expected)
+    np.testing.assert_array_equal(jax.jit(lambda tok, step: permuter(tok, step=step))(tok_jax, 50), expected)
+    np.testing.assert_array_equal(jax.jit(lambda tok: permuter(tok, step=50))(tok_jax), expected)
+    (by_content,) = permuter.by_content(tok, epoch=0, step=jnp.int32(100))
+    np.testing.assert_array_equal(by_content, tok)
+
+
+def test_numbers_of_any_library_name_an_epoch_or_a_row() -> None:
+    permuter, tok = TokenPermuter(V, p=0.5), tokens()
+    for three in (np.int64(3), np.array(3), jnp.int32(3)):
+        np.testing.assert_array_equal(
+            permuter(tok, step=0, first_row=three), permuter(tok, step=0, first_row=3)
+        )
+        np.testing.assert_array_equal(
+            permuter.by_content(tok, epoch=three)[0], permuter.by_content(tok, epoch=3)[0]
+        )
+
+
 def test_types_of_arrays_are_kept() -> None:
     permuter, tok = TokenPermuter(V, p=1.0), tokens()
     for dtype in (np.uint16, np.int32, np.int64):
@@ -168,6 +232,11 @@ def test_types_of_arrays_are_kept() -> None:
     np.testing.assert_array_equal(TokenPermuter(np.int64(V), p=1.0)(tok, step=0), permuter(tok, step=0))
     assert permuter([[1, 2], [3, 4]], step=0).shape == (2, 2)
     assert permuter(tok[:0], step=0).shape == (0, 256)
+
+
+def test_special_ids_may_come_in_any_list_or_array_or_one_by_one() -> None:
+    for ids in ([3, 1, 1], {1, 3}, np.array([3, 1]), jnp.array([3, 1]), (i for i in (3, 1))):
+        assert TokenPermuter(V, special_ids=ids).special_ids == (1, 3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("make", [np.asarray, jnp.asarray, "torch"])
@@ -194,8 +263,16 @@ def test_a_tokenizer_gives_the_vocabulary_and_the_ids_that_stay() -> None:
     assert (permuter.p, permuter.seed) == (0.5, 4)
     wide = TokenPermuter.from_tokenizer(tokenizer, vocab_size=64, special_ids=[1])
     assert set(wide.special_ids) == special | unused | {1} | set(range(permuter.vocab_size, 64))
+    with pytest.raises(UserError, match="special_ids is None: give a list"):
+        TokenPermuter.from_tokenizer(tokenizer, special_ids=None)
     with pytest.raises(UserError, match="do not fit a vocabulary of 2"):
         TokenPermuter.from_tokenizer(tokenizer, vocab_size=2)
+
+
+@pytest.mark.parametrize("tokenizer", ["bert", None, {"a": 0}])
+def test_what_is_no_tokenizer_is_refused(tokenizer: Any) -> None:
+    with pytest.raises(UserError, match=f"^{type(tokenizer).__name__} is not a tokenizer .*: load one"):
+        TokenPermuter.from_tokenizer(tokenizer)
 
 
 @pytest.mark.parametrize(
@@ -242,12 +319,26 @@ def test_bad_batches_are_refused(tok: Any, message: str) -> None:
 
 def test_bad_steps_and_schedules_are_refused() -> None:
     tok = np.zeros((1, 1), np.int32)
-    with pytest.raises(UserError, match="numbered from 0"):
+    with pytest.raises(UserError, match="step is -1: give a number of at least 0"):
         TokenPermuter(V)(tok, step=-1)
-    with pytest.raises(UserError, match=r"integer, and not 0\.5"):
+    with pytest.raises(UserError, match=r"step is 0\.5: give a whole number"):
         TokenPermuter(V)(tok, step=0.5)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"and not 1\.5 at step 3"):
         TokenPermuter(V, p=lambda step: step / 2)(tok, step=3)
+    last = 2**31 - 1  # the number of the last row that there can be
+    assert TokenPermuter(V)(tok, step=0, first_row=last).shape == (1, 1)
+    for first_row in (last + 1, 2**40):
+        with pytest.raises(UserError, match=f"first_row is {first_row}: give a number of at most {last}"):
+            TokenPermuter(V)(tok, step=0, first_row=first_row)
+    with pytest.raises(UserError, match="first_row is -1: give a number of at least 0"):
+        TokenPermuter(V)(tok, step=0, first_row=-1)
+    for epoch in (-1, 2**64, 0.5, None):
+        with pytest.raises(UserError, match=f"epoch is {epoch}: give a"):
+            TokenPermuter(V).by_content(tok, epoch=epoch)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"jax.jit does not know yet: call it outside"):
+        jax.jit(lambda tok: TokenPermuter(V).by_content(tok, epoch=0))(tok)
+    with pytest.raises(UserError, match=r"jax.jit does not know yet: call it outside"):
+        jax.jit(lambda epoch: TokenPermuter(V).by_content(tok, epoch=epoch))(0)
     with pytest.raises(UserError, match="begin is 5 and end is 5"):
         LinearAnneal(0.2, begin=5, end=5)
 
@@ -277,8 +368,12 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     ("options", "sentence"),
     [
         ({"seed": "x"}, "seed is 'x'"),
-        ({"special_ids": 5}, "a list of ids, and not 5"),
+        ({"special_ids": 5}, "special_ids is 5: give a list"),
         ({"special_ids": "5"}, "a list"),
+        ({"special_ids": None}, "special_ids is None: give a list"),
+        ({"special_ids": [None]}, "integers, and not None: .* leave out"),
+        ({"special_ids": [[1]]}, r"integers, and not \[1\]"),
+        ({"special_ids": np.array([0.5])}, r"integers, and not 0\.5"),
     ],
 )
 def test_wrong_types_are_told_when_it_is_made(options: dict[str, Any], sentence: str) -> None:

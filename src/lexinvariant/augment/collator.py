@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.utils.data import default_collate
 
-from lexinvariant.augment.permuter import TokenPermuter
+from lexinvariant.augment.permuter import TokenPermuter, counted
 from lexinvariant.errors import UserError
 
 Collator = Callable[[Sequence[Any]], Any]
@@ -32,11 +32,11 @@ class PermutingCollator:
 
     def set_epoch(self, epoch: int) -> None:
         """Says which pass over the data follows; workers see it too."""
-        self._clock[0] = epoch
+        self._clock[0] = counted(epoch, "epoch")
 
     def set_step(self, step: int) -> None:
         """Says at which step training is, for a scheduled p; workers prepare a few batches ahead of it."""
-        self._clock[1] = step
+        self._clock[1] = counted(step, "step")
 
     def __call__(self, examples: Sequence[Any]) -> Any:
         """The batch of these examples."""
@@ -72,11 +72,13 @@ class PermutingCollator:
 
 def _default_collator(examples: Sequence[Any]) -> Any:
     """PyTorch's, which would take a list of token ids apart position by position."""
-    if isinstance(examples[0], Mapping):
-        examples = [{name: _as_tensor(value) for name, value in example.items()} for example in examples]
+    if len(examples) == 0:
+        raise UserError("There are no examples to make a batch of: give PermutingCollator one or more.")
     try:
+        if isinstance(examples[0], Mapping):
+            examples = [{name: _as_tensor(value) for name, value in example.items()} for example in examples]
         return default_collate(examples)
-    except RuntimeError as error:
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise UserError(
             "The examples do not make a batch, perhaps as they differ in length: give PermutingCollator a collator "
             f"that pads ({error})."

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from lexinvariant.augment.permuter import check_probability
+from lexinvariant.augment.permuter import probability, sorted_ids
 from lexinvariant.errors import UserError
 
 # The attribute of a model's input embedding that says whose hooks it has.
@@ -55,18 +55,19 @@ class RandomisedEmbeddings:
     def __init__(
         self, model: nn.Module, p: float = 0.2, *, special_ids: Sequence[int] = (), outputs: bool = True
     ) -> None:
-        check_probability(p)
-        self.p = p
+        self.p = probability(p)
         self._drawn: DrawnTables | None = None
+        self._was_read_out = False
         self._embedding, readout = _both_ends(model, outputs)
         vocab_size = len(self._embedding.weight)
-        if outside := [i for i in special_ids if not 0 <= i < vocab_size]:
+        ids = sorted_ids(special_ids)
+        if outside := [i for i in ids if not 0 <= i < vocab_size]:
             raise UserError(
                 f"The special id {outside[0]} does not fit the model, which has {vocab_size} embeddings: use the "
                 "tokenizer of this model."
             )
         self._ordinary_V = torch.ones(vocab_size, dtype=torch.bool)
-        self._ordinary_V[list(special_ids)] = False
+        self._ordinary_V[ids] = False
         if not self._ordinary_V.any():
             raise UserError(
                 "All ids of the vocabulary are special, so no embedding could be random: leave some out."
@@ -76,6 +77,7 @@ class RandomisedEmbeddings:
         setattr(self._embedding, _IN_USE, self)
         self._hooks = [self._embedding.register_forward_hook(self._embed)]
         if readout is not None:
+            self._hooks.append(model.register_forward_pre_hook(self._begin))
             self._hooks.append(readout.register_forward_hook(self._read_out))
 
     def remove(self) -> None:
@@ -101,9 +103,18 @@ class RandomisedEmbeddings:
         row_VD = torch.randn(weight_VD.shape, device=device)
         return DrawnTables(chosen_BV & self._ordinary_V, offset_B, nn.functional.normalize(row_VD, dim=1))
 
+    def _begin(self, *_: object) -> None:
+        """Forget the tables of the pass before: one that is given inputs_embeds may embed no tokens of its own.
+
+        Not at the readout, which a pass may call several times, and the backward pass again. Tables that were not read
+        out yet are of this pass: PEFT's prompts, for one, embed the tokens and then call the model.
+        """
+        if self._was_read_out:
+            self._drawn = None
+
     def _embed(self, embedding: nn.Module, args: tuple[Tensor, ...], x_BTD: Tensor) -> Tensor:
-        self._drawn = None
-        check_probability(self.p)
+        self._drawn, self._was_read_out = None, False
+        self.p = probability(self.p)  # a schedule may have returned an array
         if not embedding.training or self.p == 0:
             return x_BTD
         tok_BT = args[0]
@@ -124,6 +135,7 @@ class RandomisedEmbeddings:
                 f"Logits of the shape {tuple(logits_BTV.shape)} are not (batch, time, vocabulary) of the "
                 f"{len(self._drawn.offset_B)} sequences that were embedded: use outputs=False."
             )
+        self._was_read_out = True
         norm_V, bias_V = readout.weight.detach().norm(dim=1), getattr(readout, "bias", None)
         random_BTV: Tensor = _RandomColumns.apply(logits_BTV, args[0], bias_V, norm_V, self._drawn)
         return random_BTV

@@ -7,7 +7,6 @@ context says they mean. The sequences may be NumPy arrays, PyTorch tensors or JA
 """
 
 import hashlib
-import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ class LinearAnneal:
     end: int
 
     def __post_init__(self) -> None:
-        check_probability(self.p)
+        object.__setattr__(self, "p", probability(self.p))
         if not 0 <= self.begin < self.end:
             raise UserError(
                 f"Annealing needs 0 <= begin < end, and begin is {self.begin} and end is {self.end}: give the steps "
@@ -71,18 +70,14 @@ class TokenPermuter:
 
     def __post_init__(self) -> None:
         if not callable(self.p):
-            check_probability(self.p)
+            object.__setattr__(self, "p", probability(self.p))
         if self.unit not in ("position", "type"):
             raise UserError(f'unit is "position" or "type", and not {self.unit!r}.')
         object.__setattr__(self, "vocab_size", whole_number(self.vocab_size, "vocab_size", least=1))
         if self.vocab_size >= 2**31:
             raise UserError(f"vocab_size is {self.vocab_size}: give a number of at most 2^31 - 1.")
         check_seed(self.seed)
-        if isinstance(self.special_ids, (str, bytes)) or not isinstance(self.special_ids, Iterable):
-            raise UserError(f"special_ids is a list of ids, and not {self.special_ids!r}.")
-        if odd := [i for i in self.special_ids if not isinstance(i, (int, np.integer))]:
-            raise UserError(f"Special ids are integers, and not {odd[0]!r}.")
-        special = sorted({int(i) for i in self.special_ids})
+        special = sorted_ids(self.special_ids)
         if special and not 0 <= special[0] <= special[-1] < self.vocab_size:
             outside = special[0] if special[0] < 0 else special[-1]
             raise UserError(
@@ -104,7 +99,7 @@ class TokenPermuter:
                 "vocab_size out."
             )
         # A model's table may have more rows than there are tokens: those stand for nothing, and nothing moves there.
-        special_ids = (*special_ids, *range(n_ids, vocab_size), *options.pop("special_ids", ()))
+        special_ids = (*special_ids, *range(n_ids, vocab_size), *sorted_ids(options.pop("special_ids", ())))
         return cls(vocab_size, special_ids=special_ids, **options)
 
     def __call__(self, tok_BT: Array, *, step: int, first_row: int = 0) -> Array:
@@ -115,8 +110,10 @@ class TokenPermuter:
         labels that were shifted already do not: replace tokens first and shift then. Labels of -100 stay.
         """
         ids_BT = _as_ids(tok_BT, self.vocab_size)
-        row_B1 = like(ids_BT, np.arange(first_row, first_row + len(ids_BT), dtype=np.int32)[:, None])
-        return self._permuted(ids_BT, step, _as_step(step), row_B1)
+        step = counted(step, "step")
+        first_row = counted(first_row, "first_row", most=2**31 - max(len(ids_BT), 1))
+        row_B1 = like(ids_BT, np.arange(len(ids_BT), dtype=np.int32)[:, None]) + first_row
+        return self._permuted(ids_BT, step, step, row_B1)
 
     def by_content(self, tok_BT: Array, *labels_BT: Array, epoch: int, step: int = 0) -> tuple[Array, ...]:
         """(tok_BT, *labels_BT): as a call, with each row's randomness named by its tokens and the epoch.
@@ -124,6 +121,7 @@ class TokenPermuter:
         The same sequence moves alike in whatever batch, process or worker it turns up, and anew in every epoch; the
         step is for a scheduled p alone. Special ids do not count, so that padding at the end changes nothing.
         """
+        step, epoch = counted(step, "step"), counted(epoch, "epoch")
         arrays = [_as_ids(array_BT, self.vocab_size) for array_BT in (tok_BT, *labels_BT)]
         name_B2 = self._content_names(arrays[0], epoch)
         return tuple(
@@ -133,7 +131,11 @@ class TokenPermuter:
 
     def _permuted(self, tok_BT: Array, step: int, *address: int | Array) -> Array:
         """The tokens with those replaced that the address's random numbers choose."""
-        xp, p = namespace(tok_BT), self._p_at(step)
+        p = self._p_at(step)
+        # NumPy's functions take nothing that jax.jit traces, so beside it a batch of NumPy becomes one of JAX.
+        if traced := [number for number in (p, *address) if _is_traced(number)]:
+            tok_BT = namespace(traced[0]).asarray(tok_BT)
+        xp = namespace(tok_BT)
         address = (self.seed, self.seed >> 32, *address)
         id_BT = xp.asarray(tok_BT, dtype=xp.int32)
         # Ordinary ids are numbered without the special ones, permuted, and numbered back.
@@ -153,9 +155,7 @@ class TokenPermuter:
         if not callable(self.p):
             return self.p
         p = self.p(step)
-        if not _is_traced(p):
-            check_probability(p, f" at step {step}")
-        return p
+        return p if _is_traced(p) else probability(p, f" at step {step}")
 
     @cached_property
     def _special_ranges(self) -> tuple[tuple[int, int], ...]:
@@ -170,6 +170,10 @@ class TokenPermuter:
 
     def _content_names(self, tok_BT: Array, epoch: int) -> NDArray[np.int32]:
         """name_B2: 64 bits a row, a hash of the epoch and of the tokens that can move."""
+        if _is_traced(tok_BT) or _is_traced(epoch):
+            raise UserError(
+                "by_content needs numbers, which jax.jit does not know yet: call it outside of what is compiled."
+            )
         host_BT = np.asarray(tok_BT.cpu() if hasattr(tok_BT, "cpu") else tok_BT, "<i4")
         counts_BT = (host_BT >= 0) & ~np.isin(host_BT, self.special_ids)
         digests = [
@@ -181,9 +185,27 @@ class TokenPermuter:
         return np.frombuffer(b"".join(digests), "<i4").reshape(-1, 2)
 
 
-def check_probability(p: float, where: str = "") -> None:
-    if not isinstance(p, (int, float, np.number)) or not 0 <= p <= 1:  # NaN is refused too
-        raise UserError(f"p is a probability between 0 and 1, and not {p!r}{where}.")
+def probability(p: object, where: str = "") -> float:
+    """The value as a number of Python, once it is sure that it is a probability."""
+    number = _plain(p)
+    if not isinstance(number, (int, float)) or not 0 <= number <= 1:  # NaN is refused too
+        raise UserError(f"p is a probability between 0 and 1, and not {number!r}{where}.")
+    return number
+
+
+def sorted_ids(special_ids: Any) -> list[int]:
+    """Special ids as integers of Python, each once; whether they are in a vocabulary is for the caller to check."""
+    if isinstance(special_ids, (str, bytes)) or not isinstance(_plain(special_ids), Iterable):
+        raise UserError(
+            f"special_ids is {special_ids!r}: give a list of ids, which is empty where there are none."
+        )
+    ids = [_plain(i) for i in special_ids]
+    if odd := [i for i in ids if not isinstance(i, int)]:
+        raise UserError(
+            f"Special ids are integers, and not {odd[0]!r}: give ids and not tokens, and leave out those that the "
+            "tokenizer has none for."
+        )
+    return sorted(set(ids))
 
 
 def tokenizer_ids(tokenizer: Any) -> tuple[int, tuple[int, ...]]:
@@ -191,11 +213,16 @@ def tokenizer_ids(tokenizer: Any) -> tuple[int, tuple[int, ...]]:
 
     An id below the largest that stands for no token counts as special: a model has never seen its row.
     """
+    added = getattr(tokenizer, "added_tokens_decoder", None)
+    if added is None and hasattr(tokenizer, "get_added_tokens_decoder"):
+        added = tokenizer.get_added_tokens_decoder()
+    if added is None or not hasattr(tokenizer, "get_vocab"):
+        raise UserError(
+            f"{type(tokenizer).__name__} is not a tokenizer of Hugging Face: load one, with "
+            "AutoTokenizer.from_pretrained of transformers or Tokenizer.from_file of tokenizers."
+        )
     ids = set(tokenizer.get_vocab().values())
     special = set(getattr(tokenizer, "all_special_ids", ()))
-    added = getattr(tokenizer, "added_tokens_decoder", None)
-    if added is None:
-        added = tokenizer.get_added_tokens_decoder()
     special |= {i for i, token in added.items() if token.special}
     vocab_size = max(ids | special) + 1
     return vocab_size, tuple(sorted(special | (set(range(vocab_size)) - ids)))
@@ -221,12 +248,12 @@ def _as_ids(tok_BT: Array, vocab_size: int) -> Array:
         raise UserError(
             f"Token ids have the shape (batch, time), and not {tuple(ids_BT.shape)}: a single sequence is ids[None, :]."
         )
-    if _is_traced(ids_BT) or 0 in ids_BT.shape:
-        return ids_BT
-    if (largest := int(ids_BT.max())) >= vocab_size:
+    if 0 in ids_BT.shape or _is_traced(largest := ids_BT.max()):
+        return ids_BT  # jax.jit traces what is computed of any array, and not only of its arguments
+    if int(largest) >= vocab_size:
         raise UserError(
-            f"The batch has the id {largest}, and the vocabulary ends at {vocab_size - 1}: give the vocab_size of the "
-            "tokenizer that made the batch."
+            f"The batch has the id {int(largest)}, and the vocabulary ends at {vocab_size - 1}: give the vocab_size of "
+            "the tokenizer that made the batch."
         )
     if int(ids_BT.min()) < 0:
         negative = ids_BT[ids_BT < 0]
@@ -237,17 +264,23 @@ def _as_ids(tok_BT: Array, vocab_size: int) -> Array:
     return ids_BT
 
 
-def _as_step(step: int) -> int:
-    """The step as an integer of Python, unless jax.jit traces it."""
-    if _is_traced(step):
-        return step
-    try:
-        number = operator.index(step)
-    except TypeError:
-        raise UserError(f"A step is an integer, and not {step!r}.") from None
-    if number < 0:
-        raise UserError(f"Steps are numbered from 0, and {number} is below.")
+def counted(value: Any, name: str, most: int = 2**63 - 1) -> int:
+    """The number of a step, an epoch or a row as an integer of Python, unless jax.jit traces it."""
+    if _is_traced(value):
+        if value.shape != () or "int" not in str(value.dtype):
+            raise UserError(
+                f"{name} is an array of {value.dtype} of the shape {value.shape}: give a whole number."
+            )
+        return value.astype(np.int32)  # of 64 bits it would change all the hashes
+    number = whole_number(_plain(value), name, least=0)
+    if number > most:
+        raise UserError(f"{name} is {number}: give a number of at most {most}.")
     return number
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy, PyTorch or JAX as one of Python: optax's schedules, for one, return JAX arrays."""
+    return value.item() if getattr(value, "shape", None) == () and not _is_traced(value) else value
 
 
 def _is_traced(array: Array) -> bool:
