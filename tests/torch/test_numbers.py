@@ -221,7 +221,7 @@ def test_a_file_in_fewer_bits_is_read_as_jax_reads_it(tmp_path: Path, precision:
 def test_the_bundled_model_agrees() -> None:
     in_jax, in_torch = load(), lexinvariant_torch.load()
     assert repr(in_torch).startswith(
-        "lexinvariant.torch.model.Model(annealed lexicon, 14 layers x 384, 24,019,510"
+        "lexinvariant.torch.model.Model(annealed lexicon, 32 layers x 256, 26,401,930"
     )
     text = TEXT * 3
     np.testing.assert_allclose(
