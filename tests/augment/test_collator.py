@@ -122,6 +122,8 @@ def test_a_schedule_needs_the_step() -> None:
 
 
 def test_batches_that_cannot_be_permuted_are_refused() -> None:
+    with pytest.raises(UserError, match="needs a TokenPermuter first, and not None"):
+        augment.PermutingCollator(None)
     with pytest.raises(UserError, match="a dictionary with input_ids"):
         augment.PermutingCollator(PERMUTER)([(torch.arange(3), torch.arange(3))])
     with pytest.raises(UserError, match=r"Labels of the shape \(1,\).*permute_labels=False"):

@@ -341,6 +341,9 @@ def test_bad_steps_and_schedules_are_refused() -> None:
         jax.jit(lambda epoch: TokenPermuter(V).by_content(tok, epoch=epoch))(0)
     with pytest.raises(UserError, match="begin is 5 and end is 5"):
         LinearAnneal(0.2, begin=5, end=5)
+    for begin in ("a", -1, 0.5):
+        with pytest.raises(UserError, match=r"begin is .*: give a"):
+            LinearAnneal(0.2, begin=begin, end=5)  # type: ignore[arg-type]
 
 
 def test_importing_loads_no_library_that_is_not_used() -> None:

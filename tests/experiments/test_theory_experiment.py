@@ -103,6 +103,9 @@ def test_the_text_is_the_users(tmp_path: Path) -> None:
         run(small(tmp_path, model=str(tmp_path / "none")))
     with pytest.raises(UserError, match="--length"):
         run(Options(out=tmp_path, length=2))
+    with pytest.raises(UserError, match="An order-9 table over 27 symbols is too large"):
+        run(small(tmp_path, order=9))
+    assert not list(tmp_path.glob("*.jsonl"))  # before any work
     for option in ("texts", "draws"):
         with pytest.raises(UserError, match=f"--{option} is 0: give at least 1"):
             run(small(tmp_path, **{option: 0}))

@@ -25,6 +25,8 @@ class PermutingCollator:
 
     def __init__(self, permuter: TokenPermuter, collator: Collator | None = None) -> None:
         """Wraps `collator`, or without one PyTorch's default for tensors and for dictionaries of lists or tensors."""
+        if not isinstance(permuter, TokenPermuter):
+            raise UserError(f"PermutingCollator needs a TokenPermuter first, and not {permuter!r}.")
         self.permuter = permuter
         self.collator = collator or _default_collator
         # (epoch, step), in shared memory: a DataLoader's workers have copies of everything else.

@@ -36,7 +36,9 @@ class LinearAnneal:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", probability(self.p))
-        if not 0 <= self.begin < self.end:
+        for name in ("begin", "end"):
+            object.__setattr__(self, name, counted(getattr(self, name), name))
+        if not self.begin < self.end:
             raise UserError(
                 f"Annealing needs 0 <= begin < end, and begin is {self.begin} and end is {self.end}: give the steps "
                 "between which p goes down to 0."

@@ -76,6 +76,7 @@ class Options:
 
 def run(options: Options, recorder: Recorder) -> None:
     """Everything, or the two kernels' times."""
+    english.check_order(len(english.LETTERS_AND_SPACE), options.order)  # needed last, after minutes
     model = None if options.model is None else _open_model(options.model)
     fit, held_out, data_hash = _corpus(options)
     recorder.measured_on(

@@ -49,12 +49,16 @@ def encode(text: str, alphabet: str) -> Ints:
     return symbol_T[symbol_T >= 0]
 
 
-def fit_ngram(symbol_T: Ints, d: int, order: int) -> NGramLanguage:
-    """A Witten-Bell interpolated n-gram: each table falls back on the next shorter one, the shortest on uniform."""
+def check_order(d: int, order: int) -> None:
     if order < 1:
         raise UserError("The n-gram order must be at least 1.")
     if d**order > MAX_TABLE:
         raise UserError(f"An order-{order} table over {d} symbols is too large: lower --order.")
+
+
+def fit_ngram(symbol_T: Ints, d: int, order: int) -> NGramLanguage:
+    """A Witten-Bell interpolated n-gram: each table falls back on the next shorter one, the shortest on uniform."""
+    check_order(d, order)
     if len(symbol_T) < order:
         raise UserError("The text to fit is shorter than the n-gram order.")
     tables: list[Floats] = []
