@@ -36,6 +36,9 @@ def test_the_numbers_of_every_row_are_written_and_shown(
 def test_an_unknown_preset(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "train", "--preset", "tinny"]) == 2
     assert "did you mean 'tiny'?" in capsys.readouterr().err
+    for option, value in (("--repeats", "0"), ("--kernels", "-3")):
+        assert main(["bench", "train", "--preset", "tiny", option, value]) == 2
+        assert f"{option} is {value}: give a number of at least" in capsys.readouterr().err
 
 
 def test_solvers_are_measured_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:

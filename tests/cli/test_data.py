@@ -227,3 +227,12 @@ def test_a_kind_of_text_that_is_not_held_out_is_told(
     )
     assert main([*command, "--test-fraction", "0", "--exclude-tags", "rare"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_list_that_is_given_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    twice = ["--exclude-tags", "wiki", "--exclude_tags=code"]
+    assert main(["data", "prepare", "stdlib", str(tmp_path / "out"), *twice]) == 2
+    assert "--exclude-tags is given 2 times: give all of its values after one" in capsys.readouterr().err
+    assert main(["data", "collect", str(tmp_path), str(tmp_path / "out"), "--megabytes", "0"]) == 2
+    assert "megabytes" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

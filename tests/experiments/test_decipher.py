@@ -192,3 +192,11 @@ def test_verdicts_on_kinds_of_ciphers_are_counted_and_shown(tmp_path: Path) -> N
     assert table.rows[0][:5] == ("caesar", "1", "1", "0", "0")
     assert table.rows[2][9] == "none given"
     assert [save(figure, tmp_path / "figures").png.name for figure in part.figures] == ["decipher-kinds.png"]
+
+
+def test_what_measures_nothing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("some English text. " * 100)
+    for nothing in ({"settings": ()}, {"settings": ("spaced",), "lengths": ()}):
+        with pytest.raises(UserError, match="There is nothing to measure: give --settings"):
+            run(Options(data_text=str(tmp_path / "text.txt"), out=tmp_path / "rows", peers=(), **nothing))
+    assert not (tmp_path / "rows" / "decipher.jsonl").exists()

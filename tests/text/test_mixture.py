@@ -81,6 +81,8 @@ def test_weights_that_cannot_be(pieces: Pieces) -> None:
     for written in ("code", "code=", "=2", "code=-1", "code=nan", "code=two", "", "code=2,,maths=1"):
         with pytest.raises(UserError, match="is not TAG=NUMBER"):
             parse_weights(written)
+    with pytest.raises(UserError, match="'a' has the weights 2 and 3"):
+        parse_weights("a=2,a=3")
     assert parse_weights("code=2, maths=1.5") == {"code": 2.0, "maths": 1.5}
 
 

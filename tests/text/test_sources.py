@@ -352,3 +352,31 @@ def test_a_folder_below_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch:
         UserError, match=r"locked cannot be read \(Permission denied\): check its permissions"
     ):
         texts(tmp_path)
+
+
+def test_every_xz_stream_of_a_file_is_read_or_it_is_damaged(tmp_path: Path) -> None:
+    one, two = lzma.compress(b"first " * 1000), lzma.compress(b"second")
+    path = tmp_path / "text.xz"
+
+    def read() -> bytes:
+        with formats.open_bytes(path, ReadProgress()) as file:
+            return file.read()
+
+    for padding in (b"", bytes(8)):
+        path.write_bytes(one + padding + two + padding)
+        assert read() == b"first " * 1000 + b"second"
+    for damaged in (one + b"text", one + b"\xfe" + two[1:], one + two[:-1], one[:-1], b""):
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match=r"is damaged or not a \.xz file"):
+            read()
+
+
+def test_json_lines_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes("\ufeff".encode() + b'{"text": "one"}\n{"text": "two"}\n')
+    assert [document.text for document in read_documents(str(path))] == ["one", "two"]
+
+
+def test_an_option_of_a_source_is_given_once() -> None:
+    with pytest.raises(UserError, match="has limit= twice"):
+        list(read_documents("a.jsonl?limit=2&limit=3"))

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lexinvariant import presets
+from lexinvariant.checks import whole_number
 from lexinvariant.errors import UserError
 from lexinvariant.files import check_can_write
 
@@ -55,6 +56,8 @@ def main(argv: list[str]) -> int:
     if argv[:1] == ["decipher"]:
         raise UserError("`bench decipher` is an experiment now: run `lexinvariant experiment decipher`.")
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant bench")
+    whole_number(arguments.repeats, "--repeats", least=1)
+    whole_number(arguments.kernels, "--kernels", least=0)
     check_can_write(arguments.out)
     has_torch = arguments.torch and importlib.util.find_spec("torch") is not None
     if has_torch:  # half of the memory, so that it has room in the same process

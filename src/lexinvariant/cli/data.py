@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from lexinvariant.cli.paths import local_path
+from lexinvariant.cli.repeats import check_given_once
 from lexinvariant.errors import UserError
 from lexinvariant.remote import local_copy, uploaded
 from lexinvariant.text import SPLITS, Corpus, Manifest, prepare
@@ -219,12 +220,14 @@ def _prepare(arguments: Prepare) -> None:
 def _sources_and_out(paths: tuple[str, ...], command: str) -> tuple[str, ...]:
     if len(paths) < 2:
         raise UserError(
-            f"Give at least one source and the folder to write: lexinvariant data {command} SOURCE OUT."
+            f"Give at least one source and the folder to write, before any options: lexinvariant data {command} SOURCE "
+            "OUT."
         )
     return paths
 
 
 def main(argv: list[str]) -> int:
+    check_given_once(argv, "--valid", "--test", "--tags", "--exclude-tags", "--languages")
     arguments: Prepare | Collect | Check = tyro.cli(
         Annotated[Prepare, tyro.conf.subcommand("prepare")]
         | Annotated[Collect, tyro.conf.subcommand("collect")]

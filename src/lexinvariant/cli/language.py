@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from lexinvariant.cli.paths import local_path
+from lexinvariant.cli.repeats import check_given_once
 from lexinvariant.decipher.language import Evidence
 from lexinvariant.errors import UserError
 
@@ -72,7 +73,7 @@ class Calibrate:
     only: tuple[Evidence, ...] = ()
     """What to fit: texts with spaces or without, judged by the judge or not, or all characters. Default: everything."""
     texts: int = 60
-    """Enciphered texts to fit on, at each of two to four lengths."""
+    """Enciphered texts to fit on, at each of two to six lengths."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ class Show:
 
 
 def main(argv: list[str]) -> int:
+    check_given_once(argv, "--text", "--valid", "--foreign", "--folds", "--only", "--min-counts")
     arguments: Build | Calibrate | FitVerdict | Show = tyro.cli(
         Annotated[Build, tyro.conf.subcommand("build")]
         | Annotated[Calibrate, tyro.conf.subcommand("calibrate")]

@@ -121,6 +121,12 @@ class Options:
 
 def run(options: Options, recorder: Recorder) -> None:
     """Every solver on every text."""
+    if not (
+        any(_lengths(options, setting) for setting in options.settings) or options.published or options.kinds
+    ):
+        raise UserError(
+            "There is nothing to measure: give --settings with --lengths, --kinds or --published."
+        )
     solver, model_hash = _open_solver(options)
     peers = open_peers(options.peers, solver.language, options.annealer_swaps, recorder.log)
     text = "\n".join(document.text for document in read_documents(options.data_text))

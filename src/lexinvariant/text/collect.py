@@ -75,7 +75,8 @@ def collect(
     """
     manifests = [Collection.read(Path(source)) for source in sources if _is_manifest(source)]
     languages = languages or (manifests[0].languages if manifests else LANGUAGES)
-    megabytes = megabytes or (manifests[0].megabytes if manifests else MEGABYTES)
+    if megabytes is None:
+        megabytes = manifests[0].megabytes if manifests else MEGABYTES
     _check(sources, out, languages, megabytes)
     with tempfile.TemporaryDirectory(prefix="lexinvariant-collect-") as scratch:
         packages = _find_packages(sources, Path(scratch), newer_versions, log)

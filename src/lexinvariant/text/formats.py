@@ -92,6 +92,36 @@ class _ZstdFile(io.RawIOBase):
         return n
 
 
+class _XzFile(io.RawIOBase):
+    """Reads xz streams one after another; where a later one is damaged at its start, the library's own file ends."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._stream = lzma.LZMADecompressor()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        ready = b""
+        while not ready:
+            compressed = b""
+            if self._stream.eof:
+                compressed = self._stream.unused_data
+                while not (compressed := compressed.lstrip(b"\0")):  # streams may be padded
+                    compressed = self._file.read(_BUFFER)
+                    if not compressed:
+                        return 0
+                self._stream = lzma.LZMADecompressor()
+            elif self._stream.needs_input:
+                compressed = self._file.read(_BUFFER)
+                if not compressed:
+                    raise EOFError("it ends in the middle")
+            ready = self._stream.decompress(compressed, len(buffer))
+        buffer[: len(ready)] = ready
+        return len(ready)
+
+
 def _damage_errors(suffix: str) -> tuple[type[Exception], ...]:
     if suffix == ".zst":
         import zstandard
@@ -110,7 +140,7 @@ def open_bytes(path: Path, progress: ReadProgress) -> Iterator["io.BufferedReade
             if suffix == ".gz":
                 yield io.BufferedReader(gzip.GzipFile(fileobj=file), _BUFFER)
             elif suffix == ".xz":
-                yield io.BufferedReader(lzma.LZMAFile(file), _BUFFER)  # noqa: SIM115
+                yield io.BufferedReader(_XzFile(file), _BUFFER)
             elif suffix == ".zst":
                 yield io.BufferedReader(_ZstdFile(file), _BUFFER)
             else:
@@ -221,7 +251,7 @@ def read_json_lines(path: Path, field: str, errors: str, progress: ReadProgress)
     """One document a line. A record's `source` names it; without one the file and line do."""
     offset = 0
     for number, line in enumerate(_lines(path, progress), 1):
-        decoded = decode_utf8(line, path, errors, offset)
+        decoded = _without_bom(decode_utf8(line, path, errors, offset), offset)
         offset += len(line)
         if not decoded.strip():
             continue

@@ -158,7 +158,7 @@ def folder_package(place: str) -> Package:
     folder = expand_user(place)
     if not folder.is_dir():
         raise UserError(
-            f"there is no folder {place}: give folders, debian:NAME, npm:NAME, python:NAME, a manifest.json, or the "
+            f"there is no folder {place}: give folders, debian:NAME, npm:NAME, python:NAME, a collection.json, or the "
             "words debian, npm and python for the packages that are ready"
         )
     return Package(str(folder), None, None, partial(_read_folder, folder))

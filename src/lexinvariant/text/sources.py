@@ -93,6 +93,8 @@ class SourceSpec:
                 raise UserError(
                     f"the source {spec!r} has the unknown or incomplete option {option!r}: {hint}"
                 )
+            if name in options:
+                raise UserError(f"the source {spec!r} has {name}= twice: give it once")
             options[name] = unquote(value)
         limit = options.pop("limit", None)
         if limit is not None and not _COUNT.fullmatch(limit):

@@ -73,7 +73,10 @@ def parse_weights(written: str) -> dict[str, float]:
                 f"the weight {part.strip()!r} is not TAG=NUMBER with a number from 0 to 1000: write weights such as "
                 "code=2,maths=1.5"
             )
-        weights[tag] = weight
+        if weights.setdefault(tag, weight) != weight:
+            raise UserError(
+                f"the tag {tag!r} has the weights {weights[tag]:g} and {weight:g}: give one of them"
+            )
     return weights
 
 
