@@ -229,6 +229,23 @@ def test_a_kind_of_text_that_is_not_held_out_is_told(
     assert capsys.readouterr().err == ""
 
 
+def test_text_that_is_trained_on_is_no_held_out_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_text("some text to read. " * 200)
+    source = str(tmp_path / "a.txt")
+    assert main(["data", "prepare", source, str(tmp_path / "out"), "--valid", source]) == 0
+    assert "is trained on and is the valid split too" in capsys.readouterr().err
+
+
+def test_tags_that_leave_nothing_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [json.dumps({"text": "words " * 50, "source": f"{tag}:{tag}"}) for tag in ("code", "wiki")]
+    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    tags = ["--exclude-tags", "code", "wiki"]
+    assert main(["data", "prepare", str(tmp_path / "a.jsonl"), str(tmp_path / "out"), *tags]) == 2
+    assert "the tags leave no document: those of these sources are code, wiki" in capsys.readouterr().err
+
+
 def test_a_list_that_is_given_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     twice = ["--exclude-tags", "wiki", "--exclude_tags=code"]
     assert main(["data", "prepare", "stdlib", str(tmp_path / "out"), *twice]) == 2

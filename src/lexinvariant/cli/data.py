@@ -197,6 +197,13 @@ def _prepare(arguments: Prepare) -> None:
         "test": (arguments.test, arguments.test_fraction),
     }
     by_fraction = {split: fraction for split, (named, fraction) in chosen.items() if fraction and not named}
+    for split, (named, _) in chosen.items():
+        if both := sorted(set(named) & set(sources)):
+            print(
+                f"lexinvariant: warning: {both[0]} is trained on and is the {split} split too, so a loss there is "
+                "not one on unknown text: give another.",
+                file=sys.stderr,
+            )
     replaces = arguments.overwrite
     with uploaded(out, kind="prepared corpus", recognised_by=MANIFEST_FILE, replaces=replaces) as folder:
         manifest = prepare(

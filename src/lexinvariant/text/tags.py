@@ -39,6 +39,7 @@ class TagFilter:
         self._wanted, self._excluded = tuple(wanted), tuple(excluded)
         self._unused = {*wanted, *excluded}
         self._seen: set[str] = set()
+        self._has_passed = False
 
     def __call__(self, documents: Iterable[Document]) -> Iterator[Document]:
         return filter(self._passes, documents) if self._wanted or self._excluded else iter(documents)
@@ -48,7 +49,9 @@ class TagFilter:
         self._seen.add(tag_of(source))
         self._unused -= {tag for tag in self._unused if has_tag(source, tag)}
         wanted = not self._wanted or any(has_tag(source, tag) for tag in self._wanted)
-        return wanted and not any(has_tag(source, tag) for tag in self._excluded)
+        passes = wanted and not any(has_tag(source, tag) for tag in self._excluded)
+        self._has_passed |= passes
+        return passes
 
     def check_all_used(self) -> None:
         """To be called when everything has been read."""
@@ -56,6 +59,11 @@ class TagFilter:
             raise UserError(
                 f"no document has the tag {min(self._unused)!r}: the tags of these sources are "
                 f"{', '.join(sorted(self._seen))}; leave it out or name one of these"
+            )
+        if self._seen and not self._has_passed:
+            raise UserError(
+                f"the tags leave no document: those of these sources are {', '.join(sorted(self._seen))}; keep or "
+                "leave out others"
             )
 
 

@@ -46,7 +46,9 @@ Cribs = Annotated[
 ]
 Words = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=MAX_WORD)]],
-    Meta(max_length=MAX_WORDS, description=f"a list of up to {MAX_WORDS} words"),
+    Meta(
+        max_length=MAX_WORDS, description=f"a list of up to {MAX_WORDS} words of 1 to {MAX_WORD} characters"
+    ),
 ]
 Top = Annotated[
     int, Meta(ge=0, le=MAX_ALTERNATIVES, description=f"a whole number from 0 to {MAX_ALTERNATIVES}")
