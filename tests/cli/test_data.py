@@ -250,6 +250,10 @@ def test_a_list_that_is_given_twice_is_refused(tmp_path: Path, capsys: pytest.Ca
     twice = ["--exclude-tags", "wiki", "--exclude_tags=code"]
     assert main(["data", "prepare", "stdlib", str(tmp_path / "out"), *twice]) == 2
     assert "--exclude-tags is given 2 times: give all of its values after one" in capsys.readouterr().err
+    assert main(["experiment", "naming", "--words", "one", "--words", "two"]) == 2
+    assert "--words is given 2 times" in capsys.readouterr().err
+    assert main(["score", "bundled", "--file", "one.txt", "--file", "two.txt"]) == 2
+    assert "--file is given 2 times" in capsys.readouterr().err
     assert main(["data", "collect", str(tmp_path), str(tmp_path / "out"), "--megabytes", "0"]) == 2
     assert "megabytes" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -234,7 +234,7 @@ def _sources_and_out(paths: tuple[str, ...], command: str) -> tuple[str, ...]:
 
 
 def main(argv: list[str]) -> int:
-    check_given_once(argv, "--valid", "--test", "--tags", "--exclude-tags", "--languages")
+    check_given_once(argv, Prepare, Collect)
     arguments: Prepare | Collect | Check = tyro.cli(
         Annotated[Prepare, tyro.conf.subcommand("prepare")]
         | Annotated[Collect, tyro.conf.subcommand("collect")]

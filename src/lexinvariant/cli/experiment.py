@@ -7,6 +7,7 @@ import shlex
 import tyro
 
 from lexinvariant.cli.compiled import keep_compiled_programs
+from lexinvariant.cli.repeats import check_given_once
 from lexinvariant.experiments.registry import EXPERIMENTS, find_experiment
 
 
@@ -23,6 +24,7 @@ def main(argv: list[str]) -> int:
     experiment, rest = find_experiment(argv[0]), argv[1:]
     keep_compiled_programs()  # before the experiment's module imports jax
     prog = f"lexinvariant experiment {experiment.name}"
+    check_given_once(rest, experiment.Options)
     options = tyro.cli(experiment.Options, args=rest, prog=prog)
     command = shlex.join([*prog.split(), *rest])
     experiment.run(options, command, log=lambda line: print(line, flush=True))

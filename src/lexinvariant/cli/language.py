@@ -107,7 +107,7 @@ class Show:
 
 
 def main(argv: list[str]) -> int:
-    check_given_once(argv, "--text", "--valid", "--foreign", "--folds", "--only", "--min-counts")
+    check_given_once(argv, Build, Calibrate, FitVerdict)
     arguments: Build | Calibrate | FitVerdict | Show = tyro.cli(
         Annotated[Build, tyro.conf.subcommand("build")]
         | Annotated[Calibrate, tyro.conf.subcommand("calibrate")]

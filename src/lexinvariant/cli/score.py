@@ -8,6 +8,7 @@ import numpy as np
 import tyro
 
 from lexinvariant.cli.files import read_text
+from lexinvariant.cli.repeats import check_given_once
 from lexinvariant.errors import UserError
 
 
@@ -35,6 +36,7 @@ class Arguments:
 
 
 def main(argv: list[str]) -> int:
+    check_given_once(argv, Arguments)
     arguments = tyro.cli(Arguments, args=argv, prog="lexinvariant score")
     texts = [*arguments.texts, *map(read_text, arguments.file)]
     if not texts:

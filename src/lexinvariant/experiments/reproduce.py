@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from lexinvariant.experiments.evaluated_model import open_model, open_pair
 from lexinvariant.experiments.registry import EXPERIMENTS, Pair
@@ -23,9 +23,9 @@ def run_all(pair: Pair, log: Log) -> None:
     models = [open_model(place).hash for place in (pair.model, pair.baseline) if place]
     text = open_data(pair.data).fingerprint  # that a folder of the same name holds may have changed
     suitable = [experiment for experiment in EXPERIMENTS if experiment.suits(pair)]
-    others = [experiment.name for experiment in EXPERIMENTS if experiment not in suitable]
-    if others:
-        log(f"Left to `lexinvariant experiment NAME`: {', '.join(others)}")
+    whole = replace(pair, quick=False)
+    if left_out := [one.name for one in EXPERIMENTS if one.suits(whole) and one not in suitable]:
+        log(f"Left out, as it takes its time: {', '.join(left_out)}")
     path = pair.out / DONE
     done = read_json_object(path, "remove it, and all is run again.") if path.exists() else {}
     for number, experiment in enumerate(suitable, start=1):
